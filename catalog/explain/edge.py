@@ -12,13 +12,14 @@ from catalog.explain.gateways.account import (
     IN_HANDSHAKE,
     Account,
     EdgeExplanation,
+    owner_of,
 )
 from catalog.explain.gateways.backends import at_backends, own_answer
 from catalog.explain.gateways.classes import unserved
 from catalog.explain.gateways.hosts import for_other_host, without_listener, without_port
 from catalog.explain.gateways.refusals import refusals, refused_routes
 from catalog.explain.steps.gateway import decision_of
-from catalog.explain.steps.step import Step, origin_of, origin_of_object
+from catalog.explain.steps.step import Step, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import (
     EdgeRequest,
@@ -34,13 +35,13 @@ from catalog.oracle.gateway import RouteMatch
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import gateway_verdicts, routes_at_listener
+from catalog.relations.gateways.verdicts import GatewayVerdict, ListenerVerdict
 from catalog.relations.references import resolved_rules_at_gateways
-from catalog.store.gateway import route_of, routes_by_gateway, workloads_by_gateway
+from catalog.store.gateway import route_of, routes_by_gateway, routes_by_set, workloads_by_gateway
 from catalog.store.view import View
-from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
+from meshwright.mesh.gateway.gateways import ListenerProtocol
 from meshwright.mesh.gateway.hostnames import most_specific
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.kinds import GATEWAY
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
@@ -74,18 +75,21 @@ def explain_edge(view: View, asked: EdgeRequest, problems: Iterable[Problem] = (
     return _at_listener(account, listener, clients)
 
 
-def _at_listener(account: Account, listener: Listener, clients: list[ServiceIdentity]) -> EdgeExplanation:
-    view, asked = account.view, account.asked
+def _at_listener(
+    account: Account, answering: ListenerVerdict, clients: list[ServiceIdentity]
+) -> EdgeExplanation:
+    view, asked, listener = account.view, account.asked, answering.listener
+    owner, whose = owner_of(asked.gateway, answering)
     hosts = listener.hostname or "all other hosts"
-    text = f"Listener {listener.name} ({listener.protocol}, port {listener.port}) answers for {hosts}."
-    account.steps.append(Step(text, origin_of(view, GATEWAY, asked.gateway)))
-    account.because.append(ObjectKey.from_name(GATEWAY, asked.gateway))
-    if listener.protocol == ListenerProtocol.HTTPS and (other := for_other_host(account, listener)):
+    text = f"Listener {listener.name}{whose} ({listener.protocol}, port {listener.port}) answers for {hosts}."
+    account.steps.append(Step(text, origin_of_object(view, owner)))
+    account.because.append(owner)
+    if listener.protocol == ListenerProtocol.HTTPS and (other := for_other_host(account, answering)):
         return other
-    account.steps += _other_routes(view, asked, listener)
-    fitting = fitting_at_edge(view, asked, listener)
+    account.steps += _other_routes(view, asked, answering)
+    fitting = fitting_at_edge(view, asked, answering)
     if not fitting:
-        return _without_match(account, listener)
+        return _without_match(account, answering)
     account.steps += decision_of(view, fitting)
     account.because.append(fitting[0].key)
     routed = routed_at_edge(view, asked, fitting[0])
@@ -99,18 +103,29 @@ def _at_listener(account: Account, listener: Listener, clients: list[ServiceIden
     return at_backends(account, listener, routed, clients[0])
 
 
-def _other_routes(view: View, asked: EdgeRequest, listener: Listener) -> Iterator[Step]:
-    """Yield a step for each route of the gateway without attachment to the listener."""
-    attached = routes_at_listener(view, asked.gateway, listener.name)
-    for key in sorted(set(routes_by_gateway(view).get(asked.gateway, ())).difference(attached)):
-        verdicts = [item for item in gateway_verdicts(view, key) if item.gateway == asked.gateway]
+def _other_routes(view: View, asked: EdgeRequest, answering: ListenerVerdict) -> Iterator[Step]:
+    """Yield a step for each route of the listener's owner without attachment to the listener."""
+    attached = _attached(view, asked, answering)
+    named = routes_by_gateway(view).get(asked.gateway, ())
+    if answering.listener_set is not None:
+        named = routes_by_set(view).get(answering.listener_set, ())
+    for key in sorted(set(named).difference(attached)):
+        verdicts = [item for item in gateway_verdicts(view, key) if _is_of(item, asked.gateway, answering)]
         first = next((item for item in verdicts if item.accepted), verdicts[0])
         why = "is attached to other listeners" if first.accepted else f"is refused ({first.reason})"
         yield Step(f"{key} {why}: {first.message}.", origin_of_object(view, key), depth=1)
 
 
-def _without_match(account: Account, listener: Listener) -> EdgeExplanation:
-    attached = routes_at_listener(account.view, account.asked.gateway, listener.name)
+def _attached(view: View, asked: EdgeRequest, answering: ListenerVerdict) -> tuple[ObjectKey, ...]:
+    return routes_at_listener(view, asked.gateway, answering.listener.name, answering.listener_set)
+
+
+def _is_of(verdict: GatewayVerdict, gateway: PolicyKey, answering: ListenerVerdict) -> bool:
+    return (verdict.gateway, verdict.listener_set) == (gateway, answering.listener_set)
+
+
+def _without_match(account: Account, answering: ListenerVerdict) -> EdgeExplanation:
+    listener, attached = answering.listener, _attached(account.view, account.asked, answering)
     for key in attached:
         route = route_of(account.view, key)
         names = () if route is None else route.hostnames

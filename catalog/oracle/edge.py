@@ -22,6 +22,7 @@ from catalog.oracle.request.request import Request
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
+from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
 from meshwright.mesh.gateway.hostnames import most_specific, specificity
@@ -59,25 +60,24 @@ class EdgeRequest:
         return self.server_name or self.host
 
 
-def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, ...]:
-    """Return the listeners in force at a port of a gateway, in the gateway's order."""
-    # Listeners in a conflict are all out of force.
+def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[ListenerVerdict, ...]:
+    """Return the listeners in force at a port of a gateway, those of its ListenerSets last."""
     return tuple(
-        verdict.listener
+        verdict
         for verdict in listener_verdicts(view, gateway)
         if verdict.in_force and verdict.listener.port == port
     )
 
 
-def listener_for(view: View, asked: EdgeRequest) -> Listener | None:
+def listener_for(view: View, asked: EdgeRequest) -> ListenerVerdict | None:
     """Return the answering listener of a request; None if no host name covers the request's."""
-    there = {listener.hostname: listener for listener in listeners_at(view, asked.gateway, asked.port)}
-    is_tls = any(has_server_name(listener) for listener in there.values())
+    there = {found.listener.hostname: found for found in listeners_at(view, asked.gateway, asked.port)}
+    is_tls = any(has_server_name(found.listener) for found in there.values())
     hostname = most_specific(there, asked.name_in_tls if is_tls else asked.host)
     return None if hostname is None else there[hostname]
 
 
-def owner_of_host(view: View, asked: EdgeRequest) -> Listener | None:
+def owner_of_host(view: View, asked: EdgeRequest) -> ListenerVerdict | None:
     """Return the listener at the port of a request with the host of the request; else None."""
     return listener_for(view, replace(asked, server_name=""))
 
@@ -97,12 +97,13 @@ def wanted_name(asked: EdgeRequest, listener: Listener) -> str:
     return asked.host if has_requests(listener) else asked.name_in_tls
 
 
-def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple[RouteMatch, ...]:
+def fitting_at_edge(view: View, asked: EdgeRequest, answering: ListenerVerdict) -> tuple[RouteMatch, ...]:
     """Return the fitting matches of the attached routes; the first decides."""
-    request = as_call(asked, None)
+    request, listener = as_call(asked, None), answering.listener
+    attached = routes_at_listener(view, asked.gateway, listener.name, answering.listener_set)
     found = [
         (pattern, item)
-        for item in matches_of(view, routes_at_listener(view, asked.gateway, listener.name))
+        for item in matches_of(view, attached)
         if (pattern := _pattern(item, asked, listener)) is not None
         and (not has_requests(listener) or fits_request(item, request))
     ]

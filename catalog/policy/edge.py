@@ -183,7 +183,8 @@ def _connections(port: _PortInForce, hostname: str, name: str) -> EdgeChain:
 
 
 def _routes(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> tuple[GatewayRoute, ...]:
-    found = (route_of(view, key) for key in routes_at_listener(view, gateway, verdict.listener.name))
+    attached = routes_at_listener(view, gateway, verdict.listener.name, verdict.listener_set)
+    found = (route_of(view, key) for key in attached)
     return tuple(route for route in found if route is not None)
 
 

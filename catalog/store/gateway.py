@@ -107,6 +107,11 @@ def _gateways(_: ObjectKey, route: GatewayRoute) -> tuple[PolicyKey, ...]:
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
+def _sets(_: ObjectKey, route: GatewayRoute) -> tuple[PolicyKey, ...]:
+    named = (parent_set(route, parent) for parent in route.parents)
+    return tuple(dict.fromkeys(key for key in named if key is not None))
+
+
 def _gateway(_: PolicyKey, found: ListenerSet) -> tuple[PolicyKey, ...]:
     return () if found.gateway is None else (found.gateway,)
 
@@ -118,6 +123,7 @@ def _served(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
 
 routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
 routes_by_gateway: Final = IN_VIEW.index("Gateway API routes by gateway", gateway_routes, _gateways)
+routes_by_set: Final = IN_VIEW.index("Gateway API routes by ListenerSet", gateway_routes, _sets)
 sets_by_gateway: Final = IN_VIEW.index("ListenerSets by gateway", listener_sets, _gateway)
 """ListenerSets by the gateway that they name; the gateway may be missing, or allow none."""
 routes_by_namespace: Final = IN_VIEW.index(

@@ -8,8 +8,11 @@ from catalog.explain.remedy import Manifest
 from catalog.explain.steps.step import Step
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import EdgeRequest
+from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.view import View
+from meshwright.mesh.kinds import GATEWAY, LISTENER_SET
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
 
 CLOSED: Final = "refused: the connection is closed"
 IN_HANDSHAKE: Final = "refused: the connection is closed in the TLS handshake"
@@ -45,3 +48,11 @@ class Account:
         """Return the explanation, with a last step."""
         steps = (*self.steps, Step(text))
         return EdgeExplanation(self.asked, answer, headline, tuple(self.because), steps, missing)
+
+
+def owner_of(gateway: PolicyKey, found: ListenerVerdict) -> tuple[ObjectKey, str]:
+    """Return the Gateway or ListenerSet with a listener, and a text that names a ListenerSet alone."""
+    if found.listener_set is None:
+        return ObjectKey.from_name(GATEWAY, gateway), ""
+    owner = ObjectKey.from_name(LISTENER_SET, found.listener_set)
+    return owner, f" of {owner}"

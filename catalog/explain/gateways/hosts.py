@@ -5,13 +5,18 @@ For example, a proxy closes a connection in the TLS handshake if no listener has
 
 from collections.abc import Iterator
 
-from catalog.explain.gateways.account import CLOSED_IN_HANDSHAKE, IN_HANDSHAKE, Account, EdgeExplanation
-from catalog.explain.steps.step import Step, origin_of
+from catalog.explain.gateways.account import (
+    CLOSED_IN_HANDSHAKE,
+    IN_HANDSHAKE,
+    Account,
+    EdgeExplanation,
+    owner_of,
+)
+from catalog.explain.steps.step import Step, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import has_server_name, listeners_at, owner_of_host
 from catalog.relations.gateways.listeners import listener_verdicts
-from meshwright.mesh.gateway.gateways import Listener
-from meshwright.mesh.kinds import GATEWAY
+from catalog.relations.gateways.verdicts import ListenerVerdict
 
 
 def without_port(account: Account) -> EdgeExplanation:
@@ -33,17 +38,20 @@ def _listeners(account: Account) -> Iterator[Step]:
     """Yield a step for each listener of the gateway, with the reason if it is out of force."""
     gateway = account.asked.gateway
     for verdict in listener_verdicts(account.view, gateway):
-        listener = verdict.listener
-        text = f"Listener {listener.name} has port {listener.port} for {listener.hostname or 'all hosts'}"
+        listener, (owner, whose) = verdict.listener, owner_of(gateway, verdict)
+        text = (
+            f"Listener {listener.name}{whose} has port {listener.port} for {listener.hostname or 'all hosts'}"
+        )
         state = "" if verdict.accepted else f", and is not in force ({verdict.reason})"
-        yield Step(f"{text}{state}: {verdict.message}.", origin_of(account.view, GATEWAY, gateway))
+        yield Step(f"{text}{state}: {verdict.message}.", origin_of_object(account.view, owner))
 
 
 def without_listener(account: Account) -> EdgeExplanation:
     """End an explanation at a port whose listeners are for other host names."""
     asked = account.asked
     account.steps += _listeners(account)
-    if not any(map(has_server_name, listeners_at(account.view, asked.gateway, asked.port))):
+    there = listeners_at(account.view, asked.gateway, asked.port)
+    if not any(has_server_name(found.listener) for found in there):
         text = f"The listeners at port {asked.port} are for other hosts than {asked.host or 'an empty one'}."
         return account.ended(Answer.REFUSED, "refused: 404", f"{text} The gateway answers 404.")
     name, them = f"the server name {asked.name_in_tls}", "it"
@@ -53,18 +61,19 @@ def without_listener(account: Account) -> EdgeExplanation:
     return account.ended(Answer.REFUSED, IN_HANDSHAKE, f"{text} {CLOSED_IN_HANDSHAKE}")
 
 
-def for_other_host(account: Account, listener: Listener) -> EdgeExplanation | None:
+def for_other_host(account: Account, answering: ListenerVerdict) -> EdgeExplanation | None:
     """End an explanation at a listener with HTTPS if the host of the request is not the listener's."""
-    asked = account.asked
-    owner = owner_of_host(account.view, asked)
-    if owner == listener:
+    asked, listener = account.asked, answering.listener
+    right = owner_of_host(account.view, asked)
+    if right == answering:
         return None
-    if owner is None:
+    if right is None:
         text = f"Listener {listener.name} is for other hosts than {asked.host or 'an empty one'}."
         return account.ended(Answer.REFUSED, "refused: 404", f"{text} The gateway answers 404.")
+    _, whose = owner_of(asked.gateway, right)
     text = (
-        f"Listener {owner.name} at the same port is for host {asked.host}, but the server name selects "
-        f"listener {listener.name}. The gateway answers 421, so that a client with HTTP/2 opens another "
-        "connection."
+        f"Listener {right.listener.name}{whose} at the same port is for host {asked.host}, but the server "
+        f"name selects listener {listener.name}. The gateway answers 421, so that a client with HTTP/2 opens "
+        "another connection."
     )
     return account.ended(Answer.REFUSED, "refused: 421", text)

@@ -6,7 +6,7 @@ from catalog.lint.codes import Code
 from catalog.lint.gateway.redirects import leads_to_same_listener
 from catalog.lint.wording import Place, listed, meant
 from catalog.policy.outbound import is_vacant, reaches_from_edge
-from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.listeners import listener_verdicts, listeners_of_set
 from catalog.relations.gateways.verdicts import GatewayVerdict
 from catalog.relations.verdicts import Attachment, ServicePlace
 from catalog.store.gateway import workloads_by_gateway
@@ -28,18 +28,24 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
                 f"The route is not in force at this parent ({verdict.reason}): {verdict.message}{near}. "
                 "Correct the reference or the route, or allow the route at a listener."
             )
-            yield place.error(Code.ROUTE_NOT_ACCEPTED, field, str(verdict.gateway), wanted)
-        elif not any(_answers(place.view, verdict.gateway, item, route) for item in verdict.listeners):
+            yield place.error(Code.ROUTE_NOT_ACCEPTED, field, _named(verdict), wanted)
+        elif not any(_answers(place.view, verdict, name, route) for name in verdict.listeners):
             wanted = _without_requests(place.view, verdict)
-            yield place.warning(Code.WITHOUT_REQUESTS, field, str(verdict.gateway), wanted)
+            yield place.warning(Code.WITHOUT_REQUESTS, field, _named(verdict), wanted)
     yield from _redirects(place, route, decided)
     yield from _denied(place, route, decided)
+
+
+def _named(verdict: GatewayVerdict) -> str:
+    """Return the name of the Gateway or ListenerSet that a route names."""
+    return str(verdict.listener_set or verdict.gateway)
 
 
 def _section_meant(view: View, verdict: GatewayVerdict) -> str:
     """Return a clause with the similar name of a listener, if the route names a missing one."""
     section = verdict.parent.section
-    names = [item.listener.name for item in listener_verdicts(view, verdict.gateway)]
+    there = listeners_of_set(view, verdict.gateway, verdict.listener_set)
+    names = [item.listener.name for item in there]
     return meant([section], names) if section and section not in names else ""
 
 
@@ -47,7 +53,7 @@ def _without_requests(view: View, verdict: GatewayVerdict) -> str:
     """Return the text for a route whose listeners are out of force, or hidden by others at their ports."""
     out = {
         item.listener.name: item.message
-        for item in listener_verdicts(view, verdict.gateway)
+        for item in listeners_of_set(view, verdict.gateway, verdict.listener_set)
         if item.listener.name in verdict.listeners and not item.in_force
     }
     hidden = [name for name in verdict.listeners if name not in out]
@@ -58,25 +64,29 @@ def _without_requests(view: View, verdict: GatewayVerdict) -> str:
             f"At the ports of its listeners ({listed(hidden)}) others have more specific host names, and "
             "answer in their place."
         )
-    remedy = "Correct the Gateway" if out else "Attach the route to the others"
+    remedy = f"Correct the {verdict.parent.kind.name}" if out else "Attach the route to the others"
     if out and hidden:
         remedy += ", or attach the route to the others"
     return " ".join((*texts, f"{remedy}."))
 
 
-def _in_force(view: View, gateway: PolicyKey) -> dict[str, Listener]:
-    """Return the listeners in force, by name."""
-    return {item.listener.name: item.listener for item in listener_verdicts(view, gateway) if item.in_force}
+_Listeners = dict[tuple[PolicyKey | None, str], Listener]
+"""Listeners of a gateway, by their ListenerSet and name."""
 
 
-def _answers(view: View, gateway: PolicyKey, name: str, route: GatewayRoute) -> bool:
+def _in_force(view: View, gateway: PolicyKey) -> _Listeners:
+    verdicts = listener_verdicts(view, gateway)
+    return {(item.listener_set, item.listener.name): item.listener for item in verdicts if item.in_force}
+
+
+def _answers(view: View, verdict: GatewayVerdict, name: str, route: GatewayRoute) -> bool:
     """Return whether some request reaches a route at a listener.
 
     For example, a listener without a host name gives a route for `shop.example` nothing, if another listener
     at the same port has this host name.
     """
-    listeners = _in_force(view, gateway)
-    own = listeners.get(name)
+    listeners = _in_force(view, verdict.gateway)
+    own = listeners.get((verdict.listener_set, name))
     # TCP connections lack a name for another listener.
     if own is None or own.protocol == ListenerProtocol.TCP:
         return own is not None
@@ -107,7 +117,8 @@ def _attached(view: View, verdicts: tuple[GatewayVerdict, ...]) -> Iterator[List
     """Yield the listeners in force to which a route is attached."""
     for verdict in verdicts:
         listeners = _in_force(view, verdict.gateway)
-        yield from (listeners[name] for name in verdict.listeners if name in listeners)
+        keys = ((verdict.listener_set, name) for name in verdict.listeners)
+        yield from (listeners[key] for key in keys if key in listeners)
 
 
 def _denied(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[Problem]:

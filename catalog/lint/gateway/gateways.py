@@ -8,7 +8,7 @@ from catalog.lint.gateway.classes import missing_class, remedy
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed
 from catalog.relations.gateways.classes import reason_unserved, served_gateway
-from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.listeners import listener_verdicts, listeners_of_set
 from catalog.store.inventory import by_address
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Gateway
@@ -30,7 +30,7 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
             yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
         yield from serving.problems(place, gateway)
-    for index, verdict in enumerate(listener_verdicts(view, gateway.key)):
+    for index, verdict in enumerate(listeners_of_set(view, gateway.key, None)):
         listener, field = verdict.listener, f"spec.listeners[{index}]"
         if not verdict.accepted:
             wanted = (

@@ -1,8 +1,9 @@
 """Certificates of listeners: usable Secrets, and the reasons against the others.
 
-A Secret of another namespace needs a ReferenceGrant there. Without one the verdict is the same whether or not
-the Secret exists, so that a Gateway cannot be used to search for Secrets. For example, a Gateway of namespace
-`web` needs a grant in `certs` for Secret `certs/shop`.
+A Secret of another namespace than that of the Gateway or ListenerSet needs a ReferenceGrant there. Without
+one the verdict is the same whether or not the Secret exists, so that nobody can search for Secrets. For
+example, a Gateway of namespace `web` needs a grant in `certs` for Secret `certs/shop`. Its ListenerSets need
+grants of their own.
 """
 
 from catalog.relations.gateways.grants import is_granted
@@ -10,7 +11,7 @@ from catalog.relations.gateways.verdicts import BrokenCertificate, CertificateRe
 from catalog.store.gateway import tls_secrets
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Listener, ObjectReference
-from meshwright.mesh.kinds import GATEWAY, SECRET
+from meshwright.mesh.kinds import SECRET, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
@@ -19,26 +20,30 @@ Certificates = tuple[tuple[PolicyKey, ...], tuple[BrokenCertificate, ...]]
 """Names of usable Secrets in the order of the listener, and the references out of force."""
 
 
-def certificates_of(view: View, namespace: Namespace, listener: Listener) -> Certificates:
-    """Return the certificates of a listener with TLS, for a gateway in a namespace."""
+def certificates_of(view: View, owner: Kind, namespace: Namespace, listener: Listener) -> Certificates:
+    """Return the certificates of a listener with TLS, of a Gateway or ListenerSet in a namespace."""
     references = () if listener.tls is None else listener.tls.certificates
     if not references:
         message = "the listener must name a Secret in tls.certificateRefs"
         return (), (BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message),)
-    found = [_resolved(view, namespace, reference) for reference in references]
+    found = [_resolved(view, owner, namespace, reference) for reference in references]
     good = (item for item in found if isinstance(item, PolicyKey))
     broken = tuple(item for item in found if isinstance(item, BrokenCertificate))
     return tuple(dict.fromkeys(good)), broken
 
 
-def _resolved(view: View, own: Namespace, reference: ObjectReference) -> PolicyKey | BrokenCertificate:
+def _resolved(
+    view: View, owner: Kind, own: Namespace, reference: ObjectReference
+) -> PolicyKey | BrokenCertificate:
     namespace = own if reference.namespace is None else reference.namespace
     key = PolicyKey(namespace, reference.name)
     if reference.kind != SECRET:
         message = f"{reference.kind.full} {key} is not a Secret"
         return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
-    if not is_granted(view, GATEWAY, own, ObjectKey.from_name(SECRET, key)):
-        message = f"Gateways of {own} may refer to Secret {key} only with a ReferenceGrant in {namespace}"
+    if not is_granted(view, owner, own, ObjectKey.from_name(SECRET, key)):
+        message = (
+            f"{owner.name}s of {own} may refer to Secret {key} only with a ReferenceGrant in {namespace}"
+        )
         return BrokenCertificate(CertificateReason.REF_NOT_PERMITTED, message, key)
     secret = tls_secrets(view).get(key)
     if secret is None:

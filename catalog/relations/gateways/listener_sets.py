@@ -7,6 +7,8 @@ from catalog.store.precedence import age
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import Gateway, ListenerSet
+from meshwright.mesh.kinds import GATEWAY, LISTENER_SET
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 
 
@@ -18,6 +20,15 @@ def allowed_sets(view: View, key: PolicyKey) -> tuple[ListenerSet, ...]:
         return ()
     found = (listener_sets(view)[item] for item in sets_by_gateway(view).get(key, ()))
     return tuple(sorted((item for item in found if allows_set(view, gateway, item)), key=_precedence))
+
+
+def served_parent(view: View, parent: ObjectKey) -> Gateway | None:
+    """Return the gateway of a Gateway or ListenerSet, if the gateway is served here."""
+    key = PolicyKey(parent.namespace, parent.name)
+    if parent.kind == GATEWAY:
+        return served_gateway(view, key)
+    found = listener_sets(view).get(key) if parent.kind == LISTENER_SET else None
+    return None if found is None or found.gateway is None else served_gateway(view, found.gateway)
 
 
 def allows_set(view: View, gateway: Gateway, found: ListenerSet) -> bool:

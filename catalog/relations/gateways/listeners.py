@@ -1,22 +1,33 @@
-"""Listeners of gateways: which are in force, and which kinds of routes may attach to them.
+"""Listeners of gateways and their ListenerSets: which are in force, and for which kinds of routes.
 
 Listeners at one port need different host names, and one protocol. HTTPS and TLS may share a port, because the
-server name selects the listener; a TCP listener needs a port of its own. All listeners in a conflict are out
-of force, because none of them has precedence. Other listeners of the gateway stay in force.
+server name selects the listener; a TCP listener needs a port of its own. All listeners of one object in a
+conflict are out of force, because none of them has precedence. Between objects the first one decides: the
+Gateway, then the ListenerSets by their age. Other listeners stay in force.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from catalog.relations.gateways.certificates import certificates_of
 from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listener_sets import allowed_sets
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import Gateway, Listener, ListenerProtocol
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import (
+    GATEWAY,
+    GATEWAY_TCP_ROUTE,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    LISTENER_SET,
+    TLS_ROUTE,
+    Kind,
+)
+from meshwright.mesh.names import Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.spelling import did_you_mean
 
@@ -37,19 +48,65 @@ _BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS
 """Protocols of listeners among which the server name in TLS selects one."""
 
 
+_Standing = tuple[ListenerReason, str]
+"""Reason and message: the listener is in force, or in a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """A Gateway or ListenerSet, with its listeners."""
+
+    kind: Kind
+    key: PolicyKey
+    listeners: tuple[Listener, ...]
+
+
+_Earlier = tuple[str, Listener]
+"""A listener with precedence, and a description of its owner for the authors of other ListenerSets."""
+
+
 @derived
 def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]:
-    """Return the verdicts about a gateway's listeners, in the gateway's order; empty for a foreign one."""
+    """Return the verdicts about a gateway's listeners, and then about those of its ListenerSets.
+
+    The order is that of precedence. Empty for a foreign gateway.
+    """
     gateway = served_gateway(view, key)
     if gateway is None:
         return ()
-    return tuple(_verdict(view, gateway, listener) for listener in gateway.listeners)
+    owners = (
+        _Owner(GATEWAY, key, gateway.listeners),
+        *(_Owner(LISTENER_SET, found.key, found.listeners) for found in allowed_sets(view, key)),
+    )
+    result: list[ListenerVerdict] = []
+    earlier: list[_Earlier] = []
+    for owner in owners:
+        lost = _lost(owner, earlier)
+        remaining = tuple(listener for listener in owner.listeners if listener.name not in lost)
+        for listener in owner.listeners:
+            standing = lost.get(listener.name) or _standing(listener, remaining)
+            result.append(_verdict(view, gateway, owner, listener, standing))
+        # Authors of different sets may not know each other, so a message never names another set.
+        who = f"Gateway {key}" if owner.kind == GATEWAY else f"an older ListenerSet of Gateway {key}"
+        earlier += ((who, listener) for listener in remaining)
+    return tuple(result)
 
 
-def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdict:
+def listeners_of_set(view: View, gateway: PolicyKey, key: PolicyKey | None) -> tuple[ListenerVerdict, ...]:
+    """Return the verdicts about the listeners of one ListenerSet; with None about the gateway's own."""
+    return tuple(item for item in listener_verdicts(view, gateway) if item.listener_set == key)
+
+
+def _verdict(
+    view: View, gateway: Gateway, owner: _Owner, listener: Listener, standing: _Standing
+) -> ListenerVerdict:
+    own_set = owner.key if owner.kind == LISTENER_SET else None
+
+    def refused(reason: ListenerReason, message: str) -> ListenerVerdict:
+        return ListenerVerdict(listener, reason, message, listener_set=own_set)
+
     if listener.dropped:
-        message = f"Dropped Listener: {listener.dropped}"
-        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
+        return refused(ListenerReason.UNSUPPORTED_VALUE, f"Dropped Listener: {listener.dropped}")
     fitting = KINDS.get(listener.protocol)
     if fitting is None:
         served = ", ".join(sorted(KINDS))
@@ -57,39 +114,65 @@ def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdic
         message = (
             f"protocol {listener.protocol} is not served{near}; listeners may have the protocol {served}"
         )
-        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
+        return refused(ListenerReason.UNSUPPORTED_PROTOCOL, message)
     if listener.ends_tls and CLIENT_CERTIFICATES in gateway.unused:
         message = f"{CLIENT_CERTIFICATES} asks clients for certificates, which Meshwright does not check"
-        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
+        return refused(ListenerReason.UNSUPPORTED_VALUE, message)
     asked = listener.allowed.kinds
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)
-    reason, message = _standing(listener, gateway.listeners)
     # A listener without a certificate is accepted too: only its references are not resolved.
-    verdict = ListenerVerdict(listener, reason, message, kinds, unknown)
+    verdict = ListenerVerdict(listener, *standing, kinds, unknown, listener_set=own_set)
     if not listener.ends_tls:
         return verdict
-    shown, broken = certificates_of(view, gateway.key.namespace, listener)
+    shown, broken = certificates_of(view, owner.kind, owner.key.namespace, listener)
+    message = verdict.message
     if verdict.accepted and not shown:
         reasons = "; ".join(item.message for item in broken)
         message = f"the listener is out of force, because it lacks a certificate: {reasons}"
     return replace(verdict, message=message, certificates=shown, broken=broken)
 
 
-def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[ListenerReason, str]:
-    """Return whether a listener is in force beside the others at its port."""
-    others = [other for other in together if other.port == listener.port and other.name != listener.name]
-    for other in others:
+def _lost(owner: _Owner, earlier: Iterable[_Earlier]) -> dict[str, _Standing]:
+    """Return the listeners of a set, by name, that conflict with listeners with precedence."""
+    at_port: dict[Port, list[_Earlier]] = {}
+    for who, listener in earlier:
+        at_port.setdefault(listener.port, []).append((who, listener))
+    return {
+        listener.name: conflict
+        for listener in owner.listeners
+        if (
+            conflict := _conflict(
+                listener, [(f"a listener of {who}", other) for who, other in at_port.get(listener.port, ())]
+            )
+        )
+    }
+
+
+def _standing(listener: Listener, together: tuple[Listener, ...]) -> _Standing:
+    """Return whether a listener is in force beside the others of its Gateway or ListenerSet."""
+    others = [
+        (f"listener {other.name}", other)
+        for other in together
+        if other.port == listener.port and other.name != listener.name
+    ]
+    accepted = ListenerReason.ACCEPTED, f"the listener is in force at port {listener.port}"
+    return _conflict(listener, others) or accepted
+
+
+def _conflict(listener: Listener, others: Sequence[tuple[str, Listener]]) -> _Standing | None:
+    """Return the conflict of a listener with others at its port, each with a description."""
+    for who, other in others:
         if not {other.protocol, listener.protocol} <= _BY_SERVER_NAME and other.protocol != listener.protocol:
-            message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
+            message = f"{who} has protocol {other.protocol} at the same port {listener.port}"
             return ListenerReason.PROTOCOL_CONFLICT, message
         if listener.protocol == ListenerProtocol.TCP:
             # Connections have no host name by which a proxy could choose between two listeners.
-            message = f"listener {other.name} has the same port {listener.port}; a TCP listener needs its own"
+            message = f"{who} has the same port {listener.port}; a TCP listener needs its own"
             return ListenerReason.PROTOCOL_CONFLICT, message
-    for other in others:
+    for who, other in others:
         if other.hostname == listener.hostname:
             shown = listener.hostname or "all host names"
-            message = f"listener {other.name} has the same port {listener.port} and host name ({shown})"
+            message = f"{who} has the same port {listener.port} and host name ({shown})"
             return ListenerReason.HOSTNAME_CONFLICT, message
-    return ListenerReason.ACCEPTED, f"the listener is in force at port {listener.port}"
+    return None

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from catalog.relations.backends.workloads import services_of
 from catalog.relations.gateways.classes import served_gateway
-from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.listeners import listeners_of_set
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.gateway import workloads_by_gateway
@@ -71,7 +71,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         return None
     listeners = tuple(
         ListenerState(verdict, len(routes_at_listener(view, key, verdict.listener.name)))
-        for verdict in listener_verdicts(view, key)
+        for verdict in listeners_of_set(view, key, None)
     )
     accepted, reason, message = _acceptance(gateway, listeners)
     serving = _serving(view, key)

@@ -49,6 +49,7 @@ class ListenerVerdict:
     `unknown_kinds` are kinds of `allowedRoutes` without routes for the protocol; the condition
     `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`. `certificates` are the names of the
     Secrets of a listener which ends TLS, and `broken` the references without a certificate to show.
+    `listener_set` is the ListenerSet with the listener; None for a listener of the Gateway itself.
     """
 
     listener: Listener
@@ -58,6 +59,7 @@ class ListenerVerdict:
     unknown_kinds: tuple[Kind, ...] = ()
     certificates: tuple[PolicyKey, ...] = ()
     broken: tuple[BrokenCertificate, ...] = ()
+    listener_set: PolicyKey | None = None
 
     @property
     def accepted(self) -> bool:
@@ -82,10 +84,11 @@ class AttachedReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GatewayVerdict:
-    """Verdict about one parent of a route: `parent` as written, and the named gateway.
+    """Verdict about one parent of a route: `parent` as written, and the gateway.
 
-    `listeners` are the names of the listeners to which the route is attached, in the gateway's order; empty
-    unless accepted. A route may be attached to a listener out of force.
+    If the parent is a ListenerSet, `listener_set` is its name, and `gateway` is the gateway of the set.
+    `listeners` are the names of the listeners of the parent to which the route is attached, in their order;
+    empty unless accepted. A route may be attached to a listener out of force.
     """
 
     parent: ParentRef
@@ -93,6 +96,7 @@ class GatewayVerdict:
     reason: AttachedReason
     message: str
     listeners: tuple[str, ...] = ()
+    listener_set: PolicyKey | None = None
 
     @property
     def accepted(self) -> bool:

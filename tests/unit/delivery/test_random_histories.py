@@ -190,6 +190,7 @@ TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
 SETS = {"ListenerSets", "ListenerSets by gateway"}
+OF_SETS = {"Gateway API routes by ListenerSet"}
 SHOWN = {"Secrets with certificates"}
 GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
@@ -221,6 +222,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | WATCHED
         | SERVED
         | SETS
+        | OF_SETS
         | SHOWN
         | GRANTED
     )
@@ -325,6 +327,28 @@ def test_allowed_sets_of_a_gateway_follow_added_and_edited_sets(
         view.apply(view.edits_to(g.view(*around, *sets).known()))
         seen.append([found.created for found in pin.value()])
     assert (seen == [[], [""], ["2026-11-30T08:00:00Z"], []]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(OF_SETS)])
+def test_routes_at_a_set_follow_added_and_removed_routes(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listener of the set has the route while it is there, unless reads are forgotten."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    around = (g.CLASS, g.open_gateway("edge", g.listener(port=81)), g.listener_set("set"))
+    route = g.http_route("r", parents=(g.at_set("set"),))
+    view = g.view(*around)
+    pin = Pin(_attached_to_set, view, "here")
+    seen = [pin.value()]
+    for routes in ((route,), ()):
+        view.apply(view.edits_to(g.view(*around, *routes).known()))
+        seen.append(pin.value())
+    assert (seen == [0, 1, 0]) is (not forgotten)
+
+
+@derived
+def _attached_to_set(view: View, _: str) -> int:
+    return len(routes_at_listener(view, g.gateway("edge").key, "http", g.listener_set("set").key))
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SHOWN)])

@@ -4,12 +4,11 @@ A verdict depends on Services, gateways and other routes too, so it changes with
 """
 
 from catalog.relations.attachment import attachment
-from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listener_sets import served_parent
 from catalog.relations.verdicts import Attachment
 from catalog.store.gateway import ROUTE_KINDS, route_of
 from meshwright.kubernetes.status.followed_values import FollowedValues
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policies.smi import PolicyKey
 
 
 class RouteVerdicts(FollowedValues[Attachment]):
@@ -23,6 +22,6 @@ class RouteVerdicts(FollowedValues[Attachment]):
         # A route that was removed a moment ago may still be followed.
         return self.value(key) if self.view is not None and route_of(self.view, key) is not None else None
 
-    def serves(self, gateway: PolicyKey) -> bool:
-        """Return whether a gateway is served here."""
-        return self.view is not None and served_gateway(self.view, gateway) is not None
+    def serves(self, parent: ObjectKey) -> bool:
+        """Return whether a Gateway, or the Gateway of a ListenerSet, is served here."""
+        return self.view is not None and served_parent(self.view, parent) is not None

@@ -1,6 +1,6 @@
 """Entries of `status.parents` as values, and their place among the entries of other controllers.
 
-Services and gateways as parents have different controllers, so the entries of one route may name both.
+Services have another controller than Gateways and ListenerSets, so the entries of one route may name both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from meshwright.kubernetes.status.served_objects import Raw
 from meshwright.kubernetes.status.statements import Aspect, bounded, message, reason
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME as GATEWAY_CONTROLLER
 from meshwright.mesh.gateway.references import CORE, ParentRef
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, LISTENER_SET, SERVICE, Kind
 from meshwright.mesh.names import Namespace, Port
-from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 
 MESH_CONTROLLER: Final = "meshwright.dev/mesh-controller"
 """Name of the controller in the entries of Meshwright for Services as parents."""
 
 CONTROLLERS: Final[Mapping[Kind, str]] = MappingProxyType(
-    {SERVICE: MESH_CONTROLLER, GATEWAY: GATEWAY_CONTROLLER}
+    {SERVICE: MESH_CONTROLLER, GATEWAY: GATEWAY_CONTROLLER, LISTENER_SET: GATEWAY_CONTROLLER}
 )
 """Kinds of parents with entries of Meshwright, with the name of the controller in these entries."""
 
@@ -69,7 +69,7 @@ def _conditions(
 ) -> Iterator[Condition]:
     accepted = TRUE if verdict.accepted else FALSE
     yield Condition("Accepted", accepted, verdict.reason, bounded(verdict.message), generation)
-    is_gateway = verdict.parent.kind == GATEWAY
+    is_gateway = isinstance(verdict, GatewayVerdict)
     reason_of_references, text = resolution(
         decided.unresolved_at_gateways if is_gateway else decided.unresolved
     )
@@ -82,23 +82,24 @@ def _conditions(
 
 
 def refused_entries(
-    raw: Raw, text: str, generation: int, serves: Callable[[PolicyKey], bool]
+    raw: Raw, text: str, generation: int, serves: Callable[[ObjectKey], bool]
 ) -> ParentEntries:
     """Return the entries of a route that cannot be read; its parents are found in the object itself.
 
-    `serves` returns whether a gateway is served here; the others have controllers of their own.
+    `serves` returns whether a Gateway, or that of a ListenerSet, is served here; the others have controllers
+    of their own.
     """
     condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(text), generation)
     return tuple(
         ParentEntry(parent, (condition,))
         for parent, _ in _parents(raw)
-        if parent.kind != GATEWAY or serves(_gateway(raw, parent))
+        if parent.kind == SERVICE or serves(_named(raw, parent))
     )
 
 
-def _gateway(raw: Raw, parent: ParentRef) -> PolicyKey:
+def _named(raw: Raw, parent: ParentRef) -> ObjectKey:
     own = str((raw.get("metadata") or {}).get("namespace") or "")
-    return PolicyKey(parent.namespace or Namespace(own), parent.name)
+    return ObjectKey(parent.kind, parent.namespace or Namespace(own), parent.name)
 
 
 def own_entries(raw: Raw) -> ParentEntries:

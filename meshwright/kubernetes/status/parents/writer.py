@@ -20,7 +20,6 @@ from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
 from meshwright.kubernetes.status.statements import Aspect, aspect, message
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Severity
 
 
@@ -30,8 +29,8 @@ class RouteDecisions(Protocol):
     def decided(self, key: ObjectKey) -> Attachment | None:
         """Return the verdicts about a route; None if the route is not in force."""
 
-    def serves(self, gateway: PolicyKey) -> bool:
-        """Return whether a gateway is served here."""
+    def serves(self, parent: ObjectKey) -> bool:
+        """Return whether a Gateway, or the Gateway of a ListenerSet, is served here."""
 
 
 A_MINUTE: Final = 1200.0

@@ -422,3 +422,22 @@ def test_refused_routes_are_named_where_a_route_is_missing() -> None:
     ]
     many = tuple(refused(replace(REFUSED_ROUTE, name=f"r{number}")) for number in range(7))
     assert texts(explain_edge(g.view(*MESH, TWO), ASKED, many))[-2] == "2 more routes are refused."
+
+
+def test_listener_of_a_set_is_named_with_the_set() -> None:
+    """The routes of the gateway's own listeners are no candidates there."""
+    gateway = g.open_gateway("edge", g.listener(hostname="own.example"))
+    found = g.listener_set("set", g.listener(hostname="*.shop.example"))
+    other = g.http_route("other", TO_V1, parents=(g.at_set("set", "missing"),))
+    route = g.http_route("cart", TO_V1, parents=(g.at_set("set"),))
+    own = g.http_route("own", TO_V1, parents=(g.at("edge"),))
+    result = explained(gateway, found, route, other, own)
+    assert result.answer is Answer.ALLOWED
+    listener, refused = texts(result)[:2]
+    assert listener == "Listener http of ListenerSet default/set (HTTP, port 80) answers for *.shop.example."
+    why = "ListenerSet default/set lacks a listener named missing"
+    assert refused == f"HTTPRoute default/other is refused (NoMatchingParent): {why}."
+    assert [str(key) for key in result.because] == ["ListenerSet default/set", "HTTPRoute default/cart"]
+    assert explained(gateway, found, route, host="own.example").headline == "refused: 404"
+    nowhere = texts(explained(gateway, found, host="else.example"))
+    assert "Listener http of ListenerSet default/set has port 80 for *.shop.example: " in nowhere[1]

@@ -30,6 +30,7 @@ from tests.meshes import values as a
 EDGE = replace(a.workload("edge", "10.0.0.9"), interception=Edge("edge"))
 V1, V2 = a.service("v1", address="10.1.0.2"), a.service("v2", address="10.1.0.3")
 OPEN = MeshConfig(permissive=True)
+TO_V1 = Rule(backends=(g.to("v1"),))
 MESH = (V1, V2, a.workload("v1", "10.0.0.2"), a.workload("v2", "10.0.0.3"), EDGE, g.CLASS)
 
 
@@ -404,3 +405,37 @@ def test_changed_secret_changes_no_listener() -> None:
     before, after = (g.view(*MESH, OPEN, gateway, item) for item in (g.tls_secret(), renewed))
     assert _ports(before) == _ports(after)
     assert edge_secrets(after, group_of(after, EDGE)) == (renewed,)
+
+
+def test_listeners_of_a_set_are_at_the_gateways_ports_with_routes_of_their_own() -> None:
+    """ListenerSetHTTPRouting: listeners with one name at one port, each with the routes of its parent."""
+    things = (
+        g.open_gateway("edge", g.listener(hostname="own.example")),
+        g.listener_set("set", g.listener(hostname="set.example"), g.listener("more", 81)),
+        g.http_route("own", TO_V1, parents=(g.at("edge"),)),
+        g.http_route("set", TO_V1, parents=(g.at_set("set", "http"),)),
+        g.http_route("both", TO_V1, parents=(g.at("edge"), g.at_set("set"))),
+    )
+    first, second = ports(*things)
+    tables = {
+        (port.port, host.hostname): [entry.provenance[0].part.by.name for entry in host.table]
+        for port in (first, second)
+        for host in hosts(port)
+    }
+    assert tables == {
+        (80, "own.example"): ["both", "own"],
+        (80, "set.example"): ["both", "set"],
+        (81, ""): ["both"],
+    }
+    view = g.view(*MESH, OPEN, *things)
+    made = {str(item.key) for item in made_from(view, group_of(view, EDGE), GatewayPorts())}
+    assert {"Gateway default/edge", "ListenerSet default/set"} <= made
+
+
+def test_certificate_of_a_set_reaches_the_proxies() -> None:
+    """The Secret is of the set's namespace."""
+    far = g.listener_set("set", g.https(), at="default", namespace="far")
+    view = g.view(*MESH, OPEN, g.open_gateway("edge"), far, g.tls_secret(namespace="far"))
+    assert [secret.key for secret in edge_secrets(view, group_of(view, EDGE))] == [
+        a.policy_key("cert", "far")
+    ]

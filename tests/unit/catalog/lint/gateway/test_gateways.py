@@ -261,3 +261,15 @@ def test_fields_without_effect_are_a_problem_of_our_gateways(
         if problem.code == Code.GATEWAY_FIELD_NOT_USED
     ]
     assert found == sorted(("Gateway default/edge", field, "warning") for field in fields)
+
+
+def test_route_at_a_set_is_judged_by_the_listeners_of_the_set() -> None:
+    """A listener of the gateway has the same name, and a more specific host name in another case."""
+    own, other = g.listener(hostname="own.example"), g.listener(hostname="*.example")
+    route = g.http_route("route", TO_V1, parents=(g.at_set("set"),), hostnames=("own.example",))
+    mesh = g.view(*MESH, OPEN, g.open_gateway("edge", own), g.listener_set("set", other), route)
+    (problem,) = found(mesh, Code.WITHOUT_REQUESTS)
+    assert (problem.field, problem.value) == ("spec.parentRefs[0]", "default/set")
+    wide = replace(route, hostnames=("*.example",))
+    mesh = g.view(*MESH, OPEN, g.open_gateway("edge", own), g.listener_set("set", other), wide)
+    assert found(mesh, Code.WITHOUT_REQUESTS, Code.ROUTE_NOT_ACCEPTED) == []

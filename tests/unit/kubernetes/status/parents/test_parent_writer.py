@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalog.relations.attachment import attachment
-from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listener_sets import served_parent
 from catalog.relations.verdicts import Attachment
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -23,11 +23,10 @@ from meshwright.kubernetes.status.served_objects import TRIES
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.routes import HTTPRoute
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GATEWAY_API, GRPC_ROUTE, HTTP_ROUTE, SERVICE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, GRPC_ROUTE, HTTP_ROUTE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
-from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import gateway as g
 from tests.meshes import values as a
@@ -56,7 +55,7 @@ async def served(kind: Kind) -> Resource:
 def written(parent: ParentRef) -> dict[str, object]:
     """Return a parentRef as its owner writes it: a Gateway without group and kind."""
     return {
-        **({"group": "", "kind": "Service"} if parent.kind == SERVICE else {}),
+        **({} if parent.kind == GATEWAY else {"group": parent.kind.group, "kind": parent.kind.name}),
         "name": parent.name,
         **({"port": parent.port} if parent.port else {}),
         **({"sectionName": parent.section} if parent.section else {}),
@@ -78,9 +77,9 @@ class Scene:
         """Return the verdicts about a route."""
         return attachment(self.mesh, key) if key in self.mesh.sourced else None
 
-    def serves(self, gateway: PolicyKey) -> bool:
-        """Return whether a gateway is served here."""
-        return served_gateway(self.mesh, gateway) is not None
+    def serves(self, parent: ObjectKey) -> bool:
+        """Return whether a Gateway, or the Gateway of a ListenerSet, is served here."""
+        return served_parent(self.mesh, parent) is not None
 
     def edit(self, name: str, *parents: Any, generation: int = 1, rule: Rule = TO_V1) -> ObjectKey:
         """Change a route at the API server and in the mesh."""
@@ -138,7 +137,7 @@ def condition(kind: str, status: str, reason: str, message: str, generation: int
 
 def own(reference: dict[str, object], *conditions: Any) -> dict[str, Any]:
     """Return an entry of Meshwright."""
-    controller = "mesh-controller" if "kind" in reference else "gateway-controller"
+    controller = "mesh-controller" if reference.get("kind") == "Service" else "gateway-controller"
     return {
         "parentRef": reference,
         "controllerName": f"meshwright.dev/{controller}",
@@ -249,6 +248,28 @@ async def test_services_and_gateways_have_entries_of_two_controllers_in_one_writ
     assert scene.server.take_requests() == ["GET", "PUT"]
     await scene.writer.report(key, 0.0)
     assert scene.server.take_requests() == [], "nothing has changed"
+
+
+AT_SET = condition("Accepted", "True", "Accepted", "attached to ListenerSet default/set: http")
+
+
+async def test_each_parent_of_a_gateway_and_its_set_has_an_entry_of_its_own(scene: Scene) -> None:
+    """ListenerSetDualParentRefIndependence, ListenerSetRouteStatusScopedToParentRef."""
+    scene.add(g.CLASS, g.open_gateway("edge"), g.listener_set("set", g.listener(hostname="set.example")))
+    key = scene.edit("split", g.at("edge", "admin"), g.at_set("set"), g.at_set("missing"))
+    await scene.writer.report(key, 0.0)
+    reference: dict[str, object] = {"group": GATEWAY_API, "kind": "ListenerSet", "name": "set"}
+    assert scene.server.entries("split") == [
+        own({"name": "edge", "sectionName": "admin"}, NO_ADMIN, RESOLVED),
+        own(reference, AT_SET, RESOLVED),
+    ]
+    scene.server.take_requests()
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == [], "nothing has changed"
+    scene.refuse(key, 2)
+    await scene.writer.report(key, 0.0)
+    reasons = [entry["conditions"][0]["reason"] for entry in scene.server.entries("split")]
+    assert reasons == ["UnsupportedValue", "UnsupportedValue"]
 
 
 async def test_a_gateway_needs_a_grant_where_the_mesh_needs_none(scene: Scene) -> None:
