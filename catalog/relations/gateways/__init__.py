@@ -11,6 +11,6 @@ about requests: `catalog.policy` does.
 - `route_listeners`: verdicts about routes whose parent is a gateway.
 - `refusals`: why a listener refuses a route.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
-- `states`: the state of a whole gateway, for the status.
+- `states`, `set_states`: the state of a whole gateway or ListenerSet, for the status.
 - `verdicts`: the values.
 """

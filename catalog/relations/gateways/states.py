@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from catalog.relations.backends.workloads import services_of
 from catalog.relations.gateways.classes import served_gateway
-from catalog.relations.gateways.listeners import listeners_of_set
+from catalog.relations.gateways.listeners import listener_verdicts, listeners_of_set
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.gateway import workloads_by_gateway
@@ -50,7 +50,8 @@ class GatewayState:
     """State of a gateway of Meshwright.
 
     `addresses` are all of the gateway, or the requested ones among these. `unusable` are requested addresses
-    without a place. `proxies` are the sorted names of the serving workloads' proxies.
+    without a place. `proxies` are the sorted names of the serving workloads' proxies. `listeners` are the
+    gateway's own, and `sets` is the number of its accepted ListenerSets.
     """
 
     gateway: PolicyKey
@@ -61,6 +62,7 @@ class GatewayState:
     addresses: tuple[GatewayAddress, ...] = ()
     unusable: tuple[str, ...] = ()
     proxies: tuple[ProxyName, ...] = ()
+    sets: int = 0
 
 
 @derived
@@ -74,6 +76,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         for verdict in listeners_of_set(view, key, None)
     )
     accepted, reason, message = _acceptance(gateway, listeners)
+    serving_sets = {item.listener_set for item in listener_verdicts(view, key) if item.in_force} - {None}
     serving = _serving(view, key)
     present = addresses_of(view, key)
     # A dictionary keeps the order of the requested addresses.
@@ -87,6 +90,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         tuple(address for address in present if not wanted or address in wanted),
         tuple(address.value for address in wanted if address not in present),
         tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
+        len(serving_sets) if accepted else 0,
     )
 
 

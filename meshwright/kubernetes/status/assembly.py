@@ -20,12 +20,12 @@ from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
 from meshwright.kubernetes.status.writer import Decisions, Writer
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET
 from meshwright.mesh.objects import ObjectKey
 
 LEASE: Final = "meshwright-reporting"
 
-GATEWAY_KINDS: Final = (GATEWAY_CLASS, GATEWAY)
+GATEWAY_KINDS: Final = (GATEWAY_CLASS, GATEWAY, LISTENER_SET)
 
 
 def reporter(

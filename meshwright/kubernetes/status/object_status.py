@@ -49,7 +49,7 @@ class ObjectStatusTable:
         return kind in self._routes
 
     def is_gateway(self, kind: Kind) -> bool:
-        """Return whether the kind is of gateways: Gateway or GatewayClass."""
+        """Return whether the kind is of gateways: Gateway, GatewayClass or ListenerSet."""
         return kind in self._gateways
 
     def state(self, key: ObjectKey) -> str:

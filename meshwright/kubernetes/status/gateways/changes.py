@@ -1,9 +1,10 @@
-"""Follower of the states of gateways, and the progress of their newest configuration at their proxies.
+"""Follower of the states of gateways and their ListenerSets, and of the progress at their proxies.
 
 A state depends on routes, workloads and classes too, so it changes without an edit of the gateway.
 """
 
 from catalog.relations.gateways.classes import served_class
+from catalog.relations.gateways.set_states import SetState, set_state
 from catalog.relations.gateways.states import GatewayState, gateway_state
 from catalog.store.gateway import gateways
 from catalog.store.view import View
@@ -11,22 +12,23 @@ from meshwright.engine.derived import derived
 from meshwright.kubernetes.status.followed_values import FollowedValues
 from meshwright.kubernetes.status.rollouts import ConnectedProxies, Progress, applied
 from meshwright.mesh.gateway.gateways import GatewayClass
-from meshwright.mesh.kinds import GATEWAY
+from meshwright.mesh.kinds import GATEWAY, LISTENER_SET
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from xds.cache import NodeKey
 
 
 @derived
-def _state(view: View, key: ObjectKey) -> GatewayState | None:
-    return gateway_state(view, PolicyKey(key.namespace, key.name))
+def _state(view: View, key: ObjectKey) -> GatewayState | SetState | None:
+    name = PolicyKey(key.namespace, key.name)
+    return set_state(view, name) if key.kind == LISTENER_SET else gateway_state(view, name)
 
 
-class GatewayStates(FollowedValues[GatewayState | None]):
-    """The states of all gateways of a view, with the connected proxies of this server."""
+class GatewayStates(FollowedValues[GatewayState | SetState | None]):
+    """The states of all gateways and ListenerSets of a view, with the connected proxies of this server."""
 
     def __init__(self, here: ConnectedProxies) -> None:
-        super().__init__(_state, {GATEWAY})
+        super().__init__(_state, {GATEWAY, LISTENER_SET})
         self._here = here
 
     def served_class(self, name: str) -> GatewayClass | None:
@@ -39,7 +41,7 @@ class GatewayStates(FollowedValues[GatewayState | None]):
         None if the gateway is not served here.
         """
         state = self.value(key)
-        if state is None:
+        if not isinstance(state, GatewayState):
             return None
         # One answer per proxy: None for a proxy that is not connected to this server.
         answers = [applied(self._here, NodeKey(str(name)), None) for name in state.proxies]

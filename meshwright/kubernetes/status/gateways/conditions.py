@@ -1,11 +1,13 @@
-"""Conditions of gateways and of their listeners, in the words of the specification."""
+"""Conditions of gateways and ListenerSets, and of their listeners, in the words of the specification."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from catalog.relations.gateways.set_states import SetReason, SetState
 from catalog.relations.gateways.states import GatewayState, ListenerState
 from catalog.relations.gateways.verdicts import ListenerReason
-from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition
+from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
 from meshwright.kubernetes.status.gateways.own_status import (
     ACCEPTED,
     CONFLICTED,
@@ -13,6 +15,7 @@ from meshwright.kubernetes.status.gateways.own_status import (
     RESOLVED_REFS,
     ClassStatus,
     GatewayStatus,
+    ListenerSetStatus,
     ListenerStatus,
 )
 from meshwright.kubernetes.status.rollouts import Progress
@@ -22,6 +25,7 @@ from meshwright.mesh.gateway.gateways import GatewayClass
 from meshwright.mesh.kinds import CONFIG_MAP
 
 PENDING: Final = "Pending"
+PARENT_NOT_PROGRAMMED: Final = "ParentNotProgrammed"
 NO_RESOURCES: Final = "NoResources"
 _INVALID: Final = "Invalid"
 _CONFLICTS: Final = (ListenerReason.PROTOCOL_CONFLICT, ListenerReason.HOSTNAME_CONFLICT)
@@ -39,23 +43,49 @@ def gateway_status(
     status in the cluster: once Programmed, a gateway stays so in this generation while proxies are connected,
     because routes and endpoints change all the time. Until `settled` some proxies are not connected yet.
     """
-    programmed = _programmed(state, progress, generation, before, settled=settled)
+    programmed = _programmed(state, progress, generation, before.conditions, settled=settled)
     accepted = Condition(
         ACCEPTED, TRUE if state.accepted else FALSE, state.reason, bounded(state.message), generation
     )
     return GatewayStatus(
         (accepted, programmed),
+        tuple(_listener_status(item, programmed, generation) for item in state.listeners),
         tuple((item.type, item.value) for item in state.addresses[:MAXIMUM_ADDRESSES]),
-        tuple(
-            ListenerStatus(
-                item.verdict.listener.name,
-                item.verdict.kinds,
-                item.attached,
-                tuple(_of_listener(item, programmed, generation)),
-            )
-            for item in state.listeners
-        ),
+        state.sets,
     )
+
+
+def listener_set_status(
+    state: SetState, progress: Progress, generation: int, before: ListenerSetStatus, *, settled: bool
+) -> ListenerSetStatus:
+    """Return the wanted status of a ListenerSet; `progress` is that of its gateway."""
+    accepted = Condition(
+        ACCEPTED, TRUE if state.accepted else FALSE, state.reason, bounded(state.message), generation
+    )
+    programmed = _programmed_set(state, progress, generation, before.conditions, settled=settled)
+    return ListenerSetStatus(
+        (accepted, programmed),
+        tuple(_listener_status(item, programmed, generation) for item in state.listeners),
+    )
+
+
+def _programmed_set(
+    state: SetState, progress: Progress, generation: int, before: Conditions, *, settled: bool
+) -> Condition:
+    if not state.accepted:
+        is_parents = state.reason is SetReason.PARENT_NOT_ACCEPTED
+        reason = PARENT_NOT_PROGRAMMED if is_parents else state.reason
+        return Condition(PROGRAMMED, FALSE, reason, bounded(state.message), generation)
+    found = _programmed(state.gateway, progress, generation, before, settled=settled)
+    if found.status == TRUE or found.reason == PENDING:
+        return found
+    return replace(found, reason=PARENT_NOT_PROGRAMMED)
+
+
+def _listener_status(state: ListenerState, programmed: Condition, generation: int) -> ListenerStatus:
+    verdict = state.verdict
+    conditions = tuple(_of_listener(state, programmed, generation))
+    return ListenerStatus(verdict.listener.name, verdict.kinds, state.attached, conditions)
 
 
 def class_status(found: GatewayClass, generation: int) -> ClassStatus:
@@ -73,7 +103,7 @@ def _at(condition: Condition, generation: int) -> Condition:
 
 
 def _programmed(
-    state: GatewayState, progress: Progress, generation: int, before: GatewayStatus, *, settled: bool
+    state: GatewayState, progress: Progress, generation: int, before: Conditions, *, settled: bool
 ) -> Condition:
     def condition(status: str, reason: str, message: str) -> Condition:
         return Condition(PROGRAMMED, status, reason, bounded(message), generation)
@@ -92,8 +122,7 @@ def _programmed(
         return condition(FALSE, "AddressNotAssigned", message)
     # Of another generation nothing is known yet.
     was = any(
-        item.type == PROGRAMMED and item.status == TRUE and item.generation == generation
-        for item in before.conditions
+        item.type == PROGRAMMED and item.status == TRUE and item.generation == generation for item in before
     )
     if not progress.total and not progress.unknown and not (was and not settled):
         return condition(FALSE, NO_RESOURCES, "the proxies of the gateway are not connected")
@@ -120,7 +149,10 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
         )
     yield _resolved(state, generation)
     if not verdict.in_force:
-        yield Condition(PROGRAMMED, FALSE, _INVALID, "the listener is not in force", generation)
+        # The reason of a listener of a ListenerSet is that of its conflict, as the conformance suite has it.
+        is_lost = verdict.listener_set is not None and verdict.reason in _CONFLICTS
+        reason = verdict.reason if is_lost else _INVALID
+        yield Condition(PROGRAMMED, FALSE, reason, "the listener is not in force", generation)
     elif programmed.status == TRUE:
         yield Condition(PROGRAMMED, TRUE, "Programmed", programmed.message, generation)
     else:

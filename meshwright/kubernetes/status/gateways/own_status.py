@@ -1,4 +1,4 @@
-"""The part of the status of a Gateway or GatewayClass that Meshwright owns, as values.
+"""The part of the status of a Gateway, ListenerSet or GatewayClass that Meshwright owns, as values.
 
 Conditions of other types belong to other controllers: they keep their form and their place.
 """
@@ -17,6 +17,7 @@ PROGRAMMED: Final = "Programmed"
 CONFLICTED: Final = "Conflicted"
 RESOLVED_REFS: Final = "ResolvedRefs"
 
+_SETS: Final = "attachedListenerSets"
 _OF_GATEWAY: Final = (ACCEPTED, PROGRAMMED)
 _OF_LISTENER: Final = (ACCEPTED, CONFLICTED, RESOLVED_REFS, PROGRAMMED)
 
@@ -56,22 +57,18 @@ class ListenerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayStatus:
-    """Status of a Gateway: conditions, IP addresses, and one entry for each listener."""
+class ListenerSetStatus:
+    """Status of a ListenerSet: conditions, and one entry for each listener."""
 
     conditions: Conditions
-    addresses: tuple[tuple[str, str], ...]
     listeners: tuple[ListenerStatus, ...]
 
     @classmethod
     def read(cls, raw: Raw) -> Self:
         """Return the status in an object."""
         status = _status(raw)
-        addresses = tuple(
-            (str(item.get("type")), str(item.get("value"))) for item in _mappings(status.get("addresses"))
-        )
         listeners = tuple(ListenerStatus.read(item) for item in _mappings(status.get("listeners")))
-        return cls(_conditions(status, _OF_GATEWAY), addresses, listeners)
+        return cls(_conditions(status, _OF_GATEWAY), listeners)
 
     def merged(self, raw: Raw, now: datetime) -> Raw:
         """Return the new status of an object; a listener that is gone is left out."""
@@ -80,7 +77,6 @@ class GatewayStatus:
         return {
             **status,
             "conditions": _merged(status, self.conditions, now),
-            "addresses": [{"type": kind, "value": value} for kind, value in self.addresses],
             "listeners": [item.merged(before.get(item.name, {}), now) for item in self.listeners],
         }
 
@@ -91,6 +87,34 @@ class GatewayStatus:
     def _timeless(self) -> Self:
         listeners = tuple(item.timeless() for item in self.listeners)
         return replace(self, conditions=_timeless(self.conditions), listeners=listeners)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStatus(ListenerSetStatus):
+    """Status of a Gateway: also the addresses, and the number of attached ListenerSets."""
+
+    addresses: tuple[tuple[str, str], ...] = ()
+    sets: int = 0
+
+    @classmethod
+    def read(cls, raw: Raw) -> Self:
+        """Return the status in an object."""
+        status, common = _status(raw), ListenerSetStatus.read(raw)
+        addresses = tuple(
+            (str(item.get("type")), str(item.get("value"))) for item in _mappings(status.get("addresses"))
+        )
+        sets = status.get(_SETS)
+        return cls(common.conditions, common.listeners, addresses, sets if isinstance(sets, int) else 0)
+
+    def merged(self, raw: Raw, now: datetime) -> Raw:
+        """Return the new status of an object; a listener that is gone is left out."""
+        # An older definition lacks the field for the number, and then nobody writes ListenerSets.
+        counted = {_SETS: self.sets} if self.sets or _SETS in _status(raw) else {}
+        return {
+            **ListenerSetStatus.merged(self, raw, now),
+            "addresses": [{"type": kind, "value": value} for kind, value in self.addresses],
+            **counted,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,36 @@
-"""Writer of the status of Gateways and GatewayClasses. Only a changed status is written, in one write."""
+"""Writer of the status of Gateways, ListenerSets and GatewayClasses.
+
+Only a changed status is written, in one write.
+"""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
 
+from catalog.relations.gateways.set_states import SetState
 from catalog.relations.gateways.states import GatewayState
 from meshwright.kubernetes.status.attempts import Attempts, Budget
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.gateways.conditions import (
     NO_RESOURCES,
+    PARENT_NOT_PROGRAMMED,
     PENDING,
     class_status,
     gateway_status,
+    listener_set_status,
 )
 from meshwright.kubernetes.status.gateways.own_status import (
     PROGRAMMED,
     ClassStatus,
     GatewayStatus,
+    ListenerSetStatus,
     is_outdated,
 )
 from meshwright.kubernetes.status.known_statuses import KnownStatuses, uid_of
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
 from meshwright.mesh.gateway.gateways import GatewayClass
-from meshwright.mesh.kinds import GATEWAY_CLASS, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, Kind
 from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 600.0
@@ -43,11 +51,24 @@ SETTLED: Final = 60.0
 _NOTHING: Final = Progress(0, 0)
 
 
-class GatewayDecisions(Protocol):
-    """Decisions about gateways and their classes."""
+S = TypeVar("S", bound=ListenerSetStatus)
 
-    def value(self, key: ObjectKey) -> GatewayState | None:
-        """Return the state of a gateway; None if it is not served here."""
+
+@dataclass(frozen=True, slots=True)
+class _Change(Generic[S]):
+    """The status that an object shall have after the known one, and the progress at the proxies."""
+
+    known: KnownStatuses[S]
+    read: Callable[[Raw], S]
+    wanted: Callable[[S], S]
+    progress: Progress
+
+
+class GatewayDecisions(Protocol):
+    """Decisions about gateways, their ListenerSets and their classes."""
+
+    def value(self, key: ObjectKey) -> GatewayState | SetState | None:
+        """Return the state of a gateway or ListenerSet; None if it is not served here."""
 
     def served_class(self, name: str) -> GatewayClass | None:
         """Return a class whose gateways are served here; None for any other."""
@@ -68,6 +89,7 @@ class GatewayWriter:
         self._objects = ServedObjects(cluster, attempts)
         self._settled = began + SETTLED
         self._gateways: KnownStatuses[GatewayStatus] = KnownStatuses()
+        self._sets: KnownStatuses[ListenerSetStatus] = KnownStatuses()
         self._classes: KnownStatuses[ClassStatus] = KnownStatuses()
         self._held: dict[ObjectKey, float] = {}
         self._budget = Budget(A_MINUTE, AT_ONCE)
@@ -77,11 +99,13 @@ class GatewayWriter:
         for key, raw in await self._objects.listed(kind, namespace):
             if kind == GATEWAY_CLASS:
                 self._classes.keep(key, uid_of(raw), ClassStatus.read(raw))
+            elif kind == LISTENER_SET:
+                self._sets.keep(key, uid_of(raw), ListenerSetStatus.read(raw))
             else:
                 self._gateways.keep(key, uid_of(raw), GatewayStatus.read(raw))
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
-        """Write the status of a gateway or class if it changed. Raises WritePostponed.
+        """Write the status of a gateway, ListenerSet or class if it changed. Raises WritePostponed.
 
         Returns the monotonic time of the next report; None if the next report follows the next change.
         """
@@ -96,8 +120,11 @@ class GatewayWriter:
         state = self._decisions.value(key)
         if generation is None or state is None:
             self._gateways.forget(key)
+            self._sets.forget(key)
             self._held.pop(key, None)
             return None
+        if isinstance(state, SetState):
+            return await self._report_set(key, state, generation, now)
         return await self._report_gateway(key, state, generation, now)
 
     async def _report_class(self, key: ObjectKey, wanted: ClassStatus, generation: int, now: float) -> None:
@@ -120,24 +147,39 @@ class GatewayWriter:
         self, key: ObjectKey, state: GatewayState, generation: int, now: float
     ) -> float:
         progress, settled = self._progress(key) or _NOTHING, now >= self._settled
-        uid = self._cluster.standing.uid(key)
 
         def wanted(before: GatewayStatus) -> GatewayStatus:
             return gateway_status(state, progress, generation, before, settled=settled)
 
+        change = _Change(self._gateways, GatewayStatus.read, wanted, progress)
+        return await self._report_listeners(key, change, generation, now)
+
+    async def _report_set(self, key: ObjectKey, state: SetState, generation: int, now: float) -> float:
+        gateway = ObjectKey.from_name(GATEWAY, state.gateway.gateway)
+        progress, settled = self._progress(gateway) or _NOTHING, now >= self._settled
+
+        def wanted(before: ListenerSetStatus) -> ListenerSetStatus:
+            return listener_set_status(state, progress, generation, before, settled=settled)
+
+        change = _Change(self._sets, ListenerSetStatus.read, wanted, progress)
+        return await self._report_listeners(key, change, generation, now)
+
+    async def _report_listeners(self, key: ObjectKey, new: _Change[S], generation: int, now: float) -> float:
+        uid = self._cluster.standing.uid(key)
+
         def change(raw: Raw) -> Raw | None:
-            before = GatewayStatus.read(raw)
+            before = new.read(raw)
             if uid_of(raw) != uid or is_outdated(raw, before.conditions, generation):
                 return None  # the watch will report the newer object, or a newer server has reported it
-            return wanted(before).merged(raw, self._cluster.clock())
+            return new.wanted(before).merged(raw, self._cluster.clock())
 
         # Without a known status the object itself must be read first.
-        known = self._gateways.get(key, uid)
-        if known is not None and not (new := wanted(known)).differs(known):
+        known = new.known.get(key, uid)
+        if known is not None and not (unchanged := new.wanted(known)).differs(known):
             self._held.pop(key, None)
-            return now + _pause(new)
+            return now + _pause(unchanged)
         # Proxies answer within moments, so a pending change is not written at once: most need only one write.
-        is_pending = progress.total and not progress.is_done
+        is_pending = new.progress.total and not new.progress.is_done
         if is_pending and now < (until := self._held.setdefault(key, now + FIRST)):
             return min(until, now + AGAIN)
         self._budget.take(now)
@@ -145,13 +187,13 @@ class GatewayWriter:
         self._held.pop(key, None)
         if raw is None:
             return now + SERVED
-        status = GatewayStatus.read(raw)
-        self._gateways.keep(key, uid_of(raw), status)
+        status = new.read(raw)
+        new.known.keep(key, uid_of(raw), status)
         return now + _pause(status)
 
 
-def _pause(status: GatewayStatus) -> float:
+def _pause(status: ListenerSetStatus) -> float:
     reasons = {condition.reason for condition in status.conditions if condition.type == PROGRAMMED}
     if PENDING in reasons:
         return AGAIN
-    return WITHOUT_PROXY if NO_RESOURCES in reasons else SERVED
+    return WITHOUT_PROXY if reasons & {NO_RESOURCES, PARENT_NOT_PROGRAMMED} else SERVED

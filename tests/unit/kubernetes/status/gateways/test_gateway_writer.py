@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from catalog.relations.gateways.classes import served_class
+from catalog.relations.gateways.set_states import SetState, set_state
 from catalog.relations.gateways.states import GatewayState, gateway_state
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -21,9 +22,9 @@ from meshwright.kubernetes.status.gateways.writer import AGAIN, FIRST, SERVED, S
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.gateway.features import GATEWAY_FEATURES
-from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, Listener, ObjectReference
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, Listener, ListenerSet, ObjectReference
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, TLS_ROUTE, Kind
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import PolicyKey
@@ -44,8 +45,8 @@ FOREIGN = {"type": "example.org/Seen", "status": "True", "reason": "Seen", "extr
 
 async def served(kind: Kind) -> Resource:
     """Return the resource of a kind."""
-    plural = "gatewayclasses" if kind == GATEWAY_CLASS else "gateways"
-    return Resource(kind.group, "v1", plural, kind.name, namespaced=kind == GATEWAY)
+    plural = "gatewayclasses" if kind == GATEWAY_CLASS else f"{kind.name.lower()}s"
+    return Resource(kind.group, "v1", plural, kind.name, namespaced=kind != GATEWAY_CLASS)
 
 
 class Scene:
@@ -54,21 +55,22 @@ class Scene:
     def __init__(self, api: Api, server: ObjectServer) -> None:
         self.server, self.now = server, START
         self.mesh: View = g.view(WORKLOAD)
-        self.standing = ObjectStatusTable("east", set(), gateways={GATEWAY, GATEWAY_CLASS})
+        self.standing = ObjectStatusTable("east", set(), gateways={GATEWAY, GATEWAY_CLASS, LISTENER_SET})
         self.progress = Progress(1, 1)
         cluster = Cluster(api, served, self.standing, lambda: self.now, EventReporter("a", "home"))
         attempts = Attempts(RecordingMeter(), lambda: 0.5, lambda: 0.0)
         self.writer = GatewayWriter(cluster, self, lambda _: self.progress, attempts, 0.0)
 
-    def value(self, key: ObjectKey) -> GatewayState | None:
-        """Return the state of a gateway."""
-        return gateway_state(self.mesh, PolicyKey(key.namespace, key.name))
+    def value(self, key: ObjectKey) -> GatewayState | SetState | None:
+        """Return the state of a gateway or ListenerSet."""
+        name = PolicyKey(key.namespace, key.name)
+        return set_state(self.mesh, name) if key.kind == LISTENER_SET else gateway_state(self.mesh, name)
 
     def served_class(self, name: str) -> GatewayClass | None:
         """Return a class of ours."""
         return served_class(self.mesh, name)
 
-    def edit(self, *things: Gateway | GatewayClass, generation: int = 1) -> ObjectKey:
+    def edit(self, *things: Gateway | GatewayClass | ListenerSet, generation: int = 1) -> ObjectKey:
         """Change objects at the API server and in the mesh; return the key of the last one."""
         for thing in things:
             key = g.key_of(thing)
@@ -296,7 +298,27 @@ async def test_foreign_conditions_survive_in_their_places(scene: Scene) -> None:
     assert [item["type"] for item in status["conditions"]] == ["example.org/Seen", "Accepted", "Programmed"]
     assert status["conditions"][0] == status["listeners"][0]["conditions"][0] == FOREIGN
     assert [item["name"] for item in status["listeners"]] == ["http", "admin"]
-    assert status["attachedListenerSets"] == 3
+    assert status["attachedListenerSets"] == 0, "the number is ours"
+
+
+async def test_accepted_sets_are_counted(scene: Scene) -> None:
+    """A set without a listener in force, and one that is not allowed, are not attached."""
+    scene.mesh.apply(Edits(objects=g.view(g.CLASS).known().objects))
+    key = scene.edit(g.open_gateway("edge", g.listener(hostname="a.example")))
+    await scene.writer.report(key, 0.0)
+    assert "attachedListenerSets" not in scene.status()
+    sets = (
+        g.listener_set("good", g.listener(hostname="b.example"), g.listener("lost", hostname="a.example")),
+        g.listener_set("lost", g.listener(hostname="a.example")),
+        g.listener_set("other", g.listener(hostname="c.example"), gateway="other"),
+    )
+    scene.mesh.apply(Edits(objects=g.view(*sets).known().objects))
+    await scene.writer.report(key, 0.0)
+    assert scene.status()["attachedListenerSets"] == 1
+    assert [item["name"] for item in scene.status()["listeners"]] == ["http"], "those of sets are elsewhere"
+    scene.edit(g.gateway("edge", g.listener(hostname="a.example")), generation=2)
+    await scene.writer.report(key, 0.0)
+    assert scene.status()["attachedListenerSets"] == 0
 
 
 async def test_newer_generation_is_never_overwritten(scene: Scene) -> None:
