@@ -5,12 +5,12 @@ credentials and the settings come from there. So a Gateway's Pods change with th
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from meshwright.kubernetes.gateways.parameters import GatewayParameters
-from meshwright.mesh.gateway.gateways import Gateway, ListenerProtocol
+from meshwright.mesh.gateway.gateways import Gateway, Listener, ListenerProtocol
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_API
 from meshwright.sidecars.injection.author_container import AUTO
 from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
@@ -40,15 +40,20 @@ class Home:
     revision: str = ""
 
 
-def infrastructure(gateway: Gateway, parameters: GatewayParameters, home: Home) -> tuple[Document, ...]:
-    """Return the objects of a Gateway, in the order in which they are applied."""
+def infrastructure(
+    gateway: Gateway, parameters: GatewayParameters, home: Home, of_sets: Iterable[Listener] = ()
+) -> tuple[Document, ...]:
+    """Return the objects of a Gateway, in the order in which they are applied.
+
+    `of_sets` are the listeners of its ListenerSets, whose ports the Service has too.
+    """
     name = object_name(gateway)
     labels = {
         **dict(gateway.infrastructure.labels),
         NAME_LABEL: shortened(gateway.key.name),
         CLASS_LABEL: shortened(gateway.class_name),
     }
-    made = _ObjectsOfGateway(gateway, parameters, home, name, labels)
+    made = _ObjectsOfGateway(gateway, parameters, home, name, labels, (*gateway.listeners, *of_sets))
     return tuple(made.objects())
 
 
@@ -75,6 +80,7 @@ class _ObjectsOfGateway:
     home: Home
     name: str
     labels: Mapping[str, str]
+    listeners: tuple[Listener, ...]
 
     def objects(self) -> Iterator[Document]:
         yield self._object("v1", "ServiceAccount")
@@ -108,7 +114,7 @@ class _ObjectsOfGateway:
         return {NAME_LABEL: self.labels[NAME_LABEL]}
 
     def _service(self) -> Document:
-        ports = sorted({(at.port, _transport(at.protocol)) for at in self.gateway.listeners})
+        ports = sorted({(at.port, _transport(at.protocol)) for at in self.listeners})
         return {
             "type": str(self.parameters.service_type),
             "ipFamilyPolicy": "PreferDualStack",

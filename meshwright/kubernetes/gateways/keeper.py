@@ -4,13 +4,14 @@ The API server removes the objects of a deleted Gateway, which owns them. Only t
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
 from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.store.gateway import gateway_classes, gateways
 from catalog.store.view import View
 from meshwright.delivery.snapshots.published_snapshots import Step
@@ -21,7 +22,7 @@ from meshwright.kube.errors import ApiError, KubeError, Reason
 from meshwright.kube.resource import Resource
 from meshwright.kubernetes.gateways.infrastructure import Document, Home, infrastructure, object_name
 from meshwright.kubernetes.gateways.parameters import ParametersError, read_parameters
-from meshwright.mesh.gateway.gateways import Gateway, ObjectReference
+from meshwright.mesh.gateway.gateways import Gateway, Listener, ObjectReference
 from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
@@ -125,7 +126,7 @@ class GatewayObjects:
         for key, gateway in here.items():
             names[key] = object_name(gateway)
             of_class = gateway_classes(view)[gateway.class_name].parameters
-            await self._attempt(key, self._keep(gateway, of_class))
+            await self._attempt(key, self._keep(gateway, of_class, _of_sets(view, key)))
         for key in sorted(names.keys() - here.keys()):
             await self._attempt(key, self._remove(key, names))
         self._errors = {key: error for key, error in self._errors.items() if key in names or key in here}
@@ -141,10 +142,12 @@ class GatewayObjects:
         else:
             self._errors.pop(key, None)
 
-    async def _keep(self, gateway: Gateway, of_class: ObjectReference | None) -> None:
+    async def _keep(
+        self, gateway: Gateway, of_class: ObjectReference | None, of_sets: Iterable[Listener]
+    ) -> None:
         key, own = gateway.key, gateway.infrastructure.parameters
         data = {**await self._data(of_class, key.namespace), **await self._data(own, key.namespace)}
-        documents = infrastructure(gateway, read_parameters(data), self._home)
+        documents = infrastructure(gateway, read_parameters(data), self._home, of_sets)
         before, now = self._applied.get(key), asyncio.get_running_loop().time()
         if before is not None and before.documents == documents and now < before.at + LOOK_SECONDS:
             return
@@ -202,6 +205,12 @@ class GatewayObjects:
         except ApiError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
+
+
+def _of_sets(view: View, key: PolicyKey) -> list[Listener]:
+    """Return the accepted listeners of a gateway's ListenerSets."""
+    verdicts = listener_verdicts(view, key)
+    return [item.listener for item in verdicts if item.listener_set is not None and item.accepted]
 
 
 def _kinds(documents: tuple[Document, ...]) -> set[str]:

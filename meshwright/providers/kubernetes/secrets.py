@@ -1,4 +1,4 @@
-"""Watches of Secrets with certificates: one for each Secret that a gateway of the mesh names.
+"""Watches of Secrets with certificates: one for each that a gateway of the mesh or its ListenerSet names.
 
 Other Secrets are never requested. A request has the name of its Secret as field selector, so that a Role with
 `resourceNames` is enough, bound in the namespaces whose Secrets gateways show:
@@ -17,16 +17,23 @@ from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.reflector.pacing import PACING, Pacing
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key, Resource
-from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, Gateway, GatewayClass
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, SECRET
+from meshwright.mesh.gateway.gateways import (
+    CONTROLLER_NAME,
+    Gateway,
+    GatewayClass,
+    ListenerSet,
+    RoutesFrom,
+)
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, SECRET
 from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.providers.kubernetes.book import Changes
 from meshwright.providers.kubernetes.projection import projected
 from meshwright.providers.kubernetes.running_watch import objects
 
 SECRETS: Final = Resource("", "v1", "secrets", SECRET.name)
 
-NAMED_IN: Final = frozenset({GATEWAY, GATEWAY_CLASS})
+NAMED_IN: Final = frozenset({GATEWAY, GATEWAY_CLASS, LISTENER_SET})
 """Kinds whose objects decide which Secrets are watched."""
 
 Names = frozenset[Key]
@@ -35,8 +42,9 @@ Names = frozenset[Key]
 def secrets_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
     """Return the namespaces and names of the Secrets that gateways of Meshwright's classes name.
 
-    ReferenceGrants are not considered: they decide whether a gateway shows a certificate, and the permission
-    of the API server decides whether it is read.
+    Their ListenerSets count if the gateway may allow them. Labels of namespaces and ReferenceGrants are not
+    considered: they decide whether a gateway shows a certificate, and the permission of the API server
+    decides whether it is read.
     """
     found = [sourced.value for key, sourced in in_force.items() if key.kind in NAMED_IN]
     classes = {
@@ -44,19 +52,32 @@ def secrets_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
         for value in found
         if isinstance(value, GatewayClass) and value.controller == CONTROLLER_NAME
     }
-    return frozenset(
-        name
-        for value in found
-        if isinstance(value, Gateway) and value.class_name in classes
-        for name in _certificates(value)
-    )
+    gateways: dict[PolicyKey, Gateway] = {
+        value.key: value for value in found if isinstance(value, Gateway) and value.class_name in classes
+    }
+    sets = [value for value in found if isinstance(value, ListenerSet) and _may_attach(value, gateways)]
+    owners: list[Gateway | ListenerSet] = [*gateways.values(), *sets]
+    return frozenset(name for owner in owners for name in _certificates(owner))
 
 
-def _certificates(gateway: Gateway) -> Iterator[Key]:
-    for listener in gateway.listeners:
+def _may_attach(found: ListenerSet, gateways: Mapping[PolicyKey, Gateway]) -> bool:
+    gateway = None if found.gateway is None else gateways.get(found.gateway)
+    if gateway is None:
+        return False
+    match gateway.allowed_sets.namespaces:
+        case RoutesFrom.NONE:
+            return False
+        case RoutesFrom.SAME:
+            return found.key.namespace == gateway.key.namespace
+        case RoutesFrom.ALL | RoutesFrom.SELECTOR:
+            return True
+
+
+def _certificates(owner: Gateway | ListenerSet) -> Iterator[Key]:
+    for listener in owner.listeners:
         for reference in listener.tls.certificates if listener.tls is not None else ():
             if reference.kind == SECRET:
-                yield reference.namespace or gateway.key.namespace, reference.name
+                yield reference.namespace or owner.key.namespace, reference.name
 
 
 class SecretWatches:

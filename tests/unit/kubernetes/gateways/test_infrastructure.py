@@ -48,6 +48,14 @@ def test_labels_of_the_objects_are_known_to_the_readers() -> None:
     assert [str(item) for item in problems if item.code == Code.UNKNOWN_OWN_NAME] == []
 
 
+def test_service_has_the_ports_of_listener_sets() -> None:
+    """A port that several listeners share is there once."""
+    of_sets = (g.listener(port=80, hostname="set.example"), g.listener(port=5432, protocol="TCP"))
+    made = infrastructure(GATEWAY, GatewayParameters(), Home("home"), of_sets)
+    (service,) = (item for item in made if item["kind"] == "Service")
+    assert [port["name"] for port in service["spec"]["ports"]] == ["tcp-80", "tcp-443", "tcp-5432"]
+
+
 def test_single_proxy_has_no_disruption_budget() -> None:
     """A budget for one Pod would block every drain of a node."""
     kinds = [item["kind"] for item in infrastructure(GATEWAY, GatewayParameters(1), Home("home"))]

@@ -9,7 +9,7 @@ import yaml
 
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.resource import Resource
-from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, RoutesFrom
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, NAMESPACE, SECRET
 from meshwright.mesh.names import Namespace
@@ -18,8 +18,9 @@ from meshwright.providers.kubernetes import last_state
 from meshwright.providers.kubernetes.last_state import SavedState
 from meshwright.providers.kubernetes.resources import CORE
 from meshwright.providers.kubernetes.scope import Scope
-from meshwright.providers.kubernetes.secrets import SECRETS
+from meshwright.providers.kubernetes.secrets import SECRETS, secrets_named
 from meshwright.providers.objects import Form
+from tests.meshes import gateway as g
 from tests.tools.tls_secrets import EdgePair, self_signed
 from tests.unit.providers.kubernetes import objects
 from tests.unit.providers.kubernetes.cluster import Cluster
@@ -154,3 +155,27 @@ async def test_secrets_are_not_saved(cluster: Cluster) -> None:
     text = last_state.written(kept[-1])
     assert "gatewayclasses" in str(text)
     assert all(str(value) not in str(text) for value in written(pair)["data"].values())
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        (RoutesFrom.NONE, {"own"}),
+        (RoutesFrom.SAME, {"own", "near"}),
+        (RoutesFrom.SELECTOR, {"own", "near", "far"}),
+        (RoutesFrom.ALL, {"own", "near", "far"}),
+    ],
+)
+def test_secrets_of_sets_are_named_if_the_gateway_may_allow_the_sets(
+    sets: RoutesFrom, expected: set[str]
+) -> None:
+    """Nobody can have Secrets of a namespace requested by a ListenerSet that attaches nowhere."""
+    view = g.view(
+        g.CLASS,
+        g.open_gateway("edge", g.https("https", "", "own"), sets=sets),
+        g.listener_set("near", g.https("https", "", "near")),
+        g.listener_set("far", g.https("https", "", "far"), at="default", namespace="far"),
+        g.listener_set("lost", g.https("https", "", "lost"), gateway="missing"),
+    )
+    named = secrets_named(dict(view.sourced.values_unrecorded()))
+    assert named == {("far" if name == "far" else "default", name) for name in expected}
