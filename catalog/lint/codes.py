@@ -352,7 +352,7 @@ class Code(ProblemCode):
     )
     UNKNOWN_PARENT_GATEWAY = (
         "MW2186",
-        "A Gateway API route names a Gateway as parent that does not exist; the route is not in force there.",
+        "A route or ListenerSet names a Gateway API parent that does not exist; it is not in force there.",
     )
     CERTIFICATE_OUT_OF_TIME = (
         "MW2187",
@@ -381,6 +381,10 @@ class Code(ProblemCode):
     PORT_OF_AGENT = (
         "MW2193",
         "A listener of a Gateway has the port of the agent's own server.",
+    )
+    SET_NOT_ATTACHED = (
+        "MW2194",
+        "A ListenerSet has a parent that does not allow the set; the listeners are not in force.",
     )
     NOT_LOOKED_FURTHER = (
         "MW2160",

@@ -61,6 +61,7 @@ MISSING: Final = frozenset(
         Code.UNKNOWN_PARENT_GATEWAY,
         Code.ADDRESS_NOT_USABLE,
         Code.UNSERVED_GATEWAY,
+        Code.SET_NOT_ATTACHED,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from catalog.lint import servers
 from catalog.lint.codes import Code
 from catalog.lint.gateway import classes, gateways, routes
+from catalog.lint.gateway import listener_sets as sets
 from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
 from catalog.lint.own import authorization, mutual_tls, routing, upstreams
@@ -18,7 +19,7 @@ from catalog.lint.smi import open_ports as opening
 from catalog.lint.wording import Place, problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
-from catalog.store.gateway import gateway_classes, gateway_routes
+from catalog.store.gateway import gateway_classes, gateway_routes, listener_sets
 from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
@@ -109,6 +110,7 @@ class Linter:
             ObservedTable(of_namespace, lint, view.namespaces),
             ObservedTable(of_gateway_route, lint, gateway_routes(view)),
             ObservedTable(of_gateway, lint, all_gateways(view)),
+            ObservedTable(of_listener_set, lint, listener_sets(view)),
             ObservedTable(of_gateway_class, lint, gateway_classes(view)),
             mesh,
         )
@@ -309,6 +311,12 @@ def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
 def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a Gateway."""
     return tuple(gateways.of_gateway(lint, all_gateways(lint.view)[key]))
+
+
+@derived
+def of_listener_set(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a ListenerSet."""
+    return tuple(sets.of_set(lint, listener_sets(lint.view)[key]))
 
 
 @derived

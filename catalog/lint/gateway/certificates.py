@@ -19,8 +19,7 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.hostnames import covers
 from meshwright.mesh.gateway.secrets import EdgeCertificate
-from meshwright.mesh.kinds import GATEWAY, SECRET
-from meshwright.mesh.names import Namespace
+from meshwright.mesh.kinds import SECRET
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
@@ -59,18 +58,19 @@ def problems(lint: Lint, place: Place, field: str, verdict: ListenerVerdict) -> 
         yield place.warning(Code.CERTIFICATE_OF_OTHER_NAMES, field, listed([*map(str, shown)]), wanted)
 
 
-def hints(view: View, namespace: Namespace, broken: BrokenCertificate) -> tuple[str, str]:
+def hints(view: View, owner: ObjectKey, broken: BrokenCertificate) -> tuple[str, str]:
     """Return a clause with a similar Secret, and a sentence about a ReferenceGrant that nearly fits.
 
-    Secrets of other namespaces are not suggested, because their names are not for the Gateway's owner.
+    `owner` is the Gateway or ListenerSet. Secrets of other namespaces are not suggested, because their names
+    are not for the owner's author.
     """
     key = broken.secret
     if key is None:
         return "", ""
     if broken.reason is CertificateReason.REF_NOT_PERMITTED:
-        return "", near_grant(view, GATEWAY, namespace, ObjectKey.from_name(SECRET, key))
-    there = [secret.name for secret in tls_secrets(view) if secret.namespace == namespace]
-    return meant([key.name], there) if key.namespace == namespace else "", ""
+        return "", near_grant(view, owner.kind, owner.namespace, ObjectKey.from_name(SECRET, key))
+    there = [secret.name for secret in tls_secrets(view) if secret.namespace == owner.namespace]
+    return meant([key.name], there) if key.namespace == owner.namespace else "", ""
 
 
 @derived

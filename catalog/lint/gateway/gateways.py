@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.gateway import certificates, serving
+from catalog.lint.gateway import listeners, serving
 from catalog.lint.gateway.classes import missing_class, remedy
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed
@@ -30,30 +30,7 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
             yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
         yield from serving.problems(place, gateway)
-    for index, verdict in enumerate(listeners_of_set(view, gateway.key, None)):
-        listener, field = verdict.listener, f"spec.listeners[{index}]"
-        if not verdict.accepted:
-            wanted = (
-                f"The listener is not in force ({verdict.reason}): {verdict.message}. Routes get no "
-                "requests from the listener. Change or delete the listener."
-            )
-            yield place.error(Code.LISTENER_NOT_ACCEPTED, field, listener.name, wanted)
-        for broken in verdict.broken:
-            near, grant = certificates.hints(view, gateway.key.namespace, broken)
-            wanted = (
-                f"A certificate cannot be shown ({broken.reason}): {broken.message}{near}. {grant}Correct "
-                "the reference, the Secret or the ReferenceGrant."
-            )
-            yield place.error(Code.NO_CERTIFICATE, f"{field}.tls.certificateRefs", "", wanted)
-        yield from certificates.problems(lint, place, f"{field}.tls.certificateRefs", verdict)
-        if verdict.unknown_kinds:
-            unfit = listed([kind.full for kind in verdict.unknown_kinds])
-            fitting = listed([kind.name for kind in verdict.kinds]) or "none of them"
-            wanted = (
-                f"Routes of these kinds cannot attach to a listener of protocol {listener.protocol}; of the "
-                f"allowed kinds {fitting} can. Correct the kinds, or the protocol."
-            )
-            yield place.error(Code.UNFIT_ROUTE_KINDS, f"{field}.allowedRoutes.kinds", unfit, wanted)
+    yield from listeners.problems(lint, place, listeners_of_set(view, gateway.key, None))
 
 
 def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:

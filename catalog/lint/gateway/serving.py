@@ -1,6 +1,6 @@
 """Problems of the places at which a Gateway is served: its workloads, addresses and ports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.wording import Place, listed
@@ -8,7 +8,7 @@ from catalog.relations.gateways.states import addresses_of, gateway_state
 from catalog.store.gateway import workloads_by_gateway
 from catalog.store.objects import origin_of, workload_object
 from catalog.store.view import View
-from meshwright.mesh.gateway.gateways import AGENT_PORT, IP_ADDRESS, Gateway
+from meshwright.mesh.gateway.gateways import AGENT_PORT, IP_ADDRESS, Gateway, Listener
 from meshwright.mesh.kinds import WORKLOAD
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
@@ -18,7 +18,7 @@ from meshwright.mesh.problems.problem import Problem, Severity
 def problems(place: Place, gateway: Gateway) -> Iterator[Problem]:
     """Yield the problems of a Gateway of Meshwright."""
     yield from _addresses(place, gateway)
-    yield from _agent_port(place, gateway)
+    yield from agent_port(place, gateway.listeners)
     if not workloads_by_gateway(place.view).get(gateway.key) and not _is_in_cluster(place, gateway):
         name = gateway.key.name
         wanted = (
@@ -52,8 +52,9 @@ def _addresses(place: Place, gateway: Gateway) -> Iterator[Problem]:
             yield place.warning(Code.ADDRESS_NOT_USABLE, f"{field}.value", address.value, wanted)
 
 
-def _agent_port(place: Place, gateway: Gateway) -> Iterator[Problem]:
-    for index, listener in enumerate(gateway.listeners):
+def agent_port(place: Place, listeners: Iterable[Listener]) -> Iterator[Problem]:
+    """Yield the listeners of a Gateway or ListenerSet at the port of the agent."""
+    for index, listener in enumerate(listeners):
         if listener.port == AGENT_PORT:
             wanted = (
                 "The agent of the proxy answers probes and metrics at this port of all addresses, so the "
