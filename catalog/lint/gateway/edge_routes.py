@@ -86,6 +86,7 @@ def _answers(view: View, verdict: GatewayVerdict, name: str, route: GatewayRoute
     at the same port has this host name.
     """
     listeners = _in_force(view, verdict.gateway)
+    # The names of listeners are unique within one Gateway or ListenerSet alone.
     own = listeners.get((verdict.listener_set, name))
     # TCP connections lack a name for another listener.
     if own is None or own.protocol == ListenerProtocol.TCP:

@@ -27,12 +27,13 @@ def of_set(lint: Lint, found: ListenerSet) -> Iterator[Problem]:
         return
     yield from unknown_parents.missing(place, "spec.parentRef", key, "the listeners are not in force")
     gateway = served_gateway(view, key)
+    # Another controller may support what Meshwright does not.
     if gateway is None:
         return
     if not allows_set(view, gateway, found):
         wanted = (
-            f"The Gateway does not allow ListenerSets of namespace {found.key.namespace} (NotAllowed), so the "
-            "listeners are not in force. Allow the namespace in spec.allowedListeners of the Gateway."
+            f"The Gateway does not allow ListenerSets of namespace {found.key.namespace} (NotAllowed), so "
+            "the listeners are not in force. Allow the namespace in spec.allowedListeners of the Gateway."
         )
         yield place.error(Code.SET_NOT_ATTACHED, "spec.parentRef", str(key), wanted)
         return

@@ -27,6 +27,7 @@ def served_parent(view: View, parent: ObjectKey) -> Gateway | None:
     key = PolicyKey(parent.namespace, parent.name)
     if parent.kind == GATEWAY:
         return served_gateway(view, key)
+    # A ListenerSet may have a parent of any kind, and only a Gateway takes listeners.
     found = listener_sets(view).get(key) if parent.kind == LISTENER_SET else None
     return None if found is None or found.gateway is None else served_gateway(view, found.gateway)
 

@@ -6,6 +6,7 @@ conflict are out of force, because none of them has precedence. Between objects 
 Gateway, then the ListenerSets by their age. Other listeners stay in force.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -81,6 +82,7 @@ def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]
     result: list[ListenerVerdict] = []
     earlier: list[_Earlier] = []
     for owner in owners:
+        # A listener that has lost is not compared further, so that it takes nothing from other listeners.
         lost = _lost(owner, earlier)
         remaining = tuple(listener for listener in owner.listeners if listener.name not in lost)
         for listener in owner.listeners:
@@ -92,9 +94,23 @@ def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]
     return tuple(result)
 
 
+@derived
 def listeners_of_set(view: View, gateway: PolicyKey, key: PolicyKey | None) -> tuple[ListenerVerdict, ...]:
-    """Return the verdicts about the listeners of one ListenerSet; with None about the gateway's own."""
-    return tuple(item for item in listener_verdicts(view, gateway) if item.listener_set == key)
+    """Return the verdicts about the listeners of one ListenerSet; with None about the gateway's own.
+
+    Routes read these alone, so an edit of one set concerns the routes of other sets only in a conflict.
+    """
+    return _by_set(view, gateway).get(key, ())
+
+
+@derived
+def _by_set(view: View, gateway: PolicyKey) -> Mapping[PolicyKey | None, tuple[ListenerVerdict, ...]]:
+    result: dict[PolicyKey | None, tuple[ListenerVerdict, ...]] = {}
+    for listener_set, verdicts in itertools.groupby(
+        listener_verdicts(view, gateway), lambda item: item.listener_set
+    ):
+        result[listener_set] = tuple(verdicts)
+    return result
 
 
 def _verdict(
@@ -135,6 +151,7 @@ def _verdict(
 
 def _lost(owner: _Owner, earlier: Iterable[_Earlier]) -> dict[str, _Standing]:
     """Return the listeners of a set, by name, that conflict with listeners with precedence."""
+    # Sets of many owners may share a gateway, so listeners are compared with those of their port alone.
     at_port: dict[Port, list[_Earlier]] = {}
     for who, listener in earlier:
         at_port.setdefault(listener.port, []).append((who, listener))

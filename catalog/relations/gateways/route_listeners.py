@@ -86,6 +86,7 @@ def _verdict(
         reasons = "; ".join(rule.dropped for rule in route.rules)
         return refused(AttachedReason.UNSUPPORTED_VALUE, f"all rules are out of force: {reasons}")
     listeners = listeners_of_set(view, gateway, listener_set)
+    # Each Gateway has a listener of its own, so only a ListenerSet that is not allowed lacks all.
     if not listeners:
         message = f"Gateway {gateway} does not allow {where} in spec.allowedListeners"
         return refused(AttachedReason.NO_MATCHING_PARENT, message)

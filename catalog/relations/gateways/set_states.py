@@ -62,6 +62,7 @@ def _acceptance(gateway: GatewayState, listeners: tuple[ListenerState, ...]) -> 
     if not gateway.accepted:
         message = f"Gateway {gateway.gateway} is not accepted ({gateway.reason})"
         return False, SetReason.PARENT_NOT_ACCEPTED, message
+    # Unlike with a Gateway, a listener without a certificate counts as bad (ListenerSetReferenceGrant).
     bad = [item.verdict for item in listeners if not item.verdict.in_force]
     if not bad:
         return True, SetReason.ACCEPTED, "all listeners are in force"

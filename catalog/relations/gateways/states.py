@@ -76,6 +76,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         for verdict in listeners_of_set(view, key, None)
     )
     accepted, reason, message = _acceptance(gateway, listeners)
+    # A set with several listeners counts once; the gateway's own listeners have no set.
     serving_sets = {item.listener_set for item in listener_verdicts(view, key) if item.in_force} - {None}
     serving = _serving(view, key)
     present = addresses_of(view, key)
