@@ -46,6 +46,7 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
             "HTTPRouteRetryCodes",
             "HTTPRouteRetryConnectionError",
             "HTTPRouteSchemeRedirect",
+            "ListenerSet",
             "ReferenceGrant",
             "TCPRoute",
             "TLSRoute",
