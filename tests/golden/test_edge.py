@@ -77,6 +77,32 @@ def _to(name: str, weight: int = 1) -> str:
     return f"{{name: {name}, port: {APPLICATION}, weight: {weight}}}"
 
 
+TEAM: Final = f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {{name: team, namespace: team}}
+spec:
+  parentRef: {{name: edge, namespace: default}}
+  listeners:
+{_listener("any", HTTPS, "HTTPS", "team.example", _shown("team"))}\
+{_listener("lost", HTTPS, "HTTPS", "second.example", _shown("team"))}\
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: team, namespace: team}}
+spec:
+  parentRefs: [{{group: gateway.networking.k8s.io, kind: ListenerSet, name: team}}]
+  rules: [{{backendRefs: [{{name: other, namespace: default, port: {APPLICATION}}}]}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {{name: team, namespace: default}}
+spec:
+  from: [{{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: team}}]
+  to: [{{group: "", kind: Service}}]
+---"""
+"""A ListenerSet of another namespace, with a listener that loses against one of the gateway."""
+
 MESH: Final = f"""
 {_backend("web", WEB, "http")}
 {_backend("other", OTHER, "http")}
@@ -96,6 +122,7 @@ kind: Gateway
 metadata: {{name: edge, namespace: default}}
 spec:
   gatewayClassName: meshwright
+  allowedListeners: {{namespaces: {{from: All}}}}
   listeners:
 {_listener("any", HTTPS, "HTTPS", tls=_shown("any"))}\
 {_listener("second", HTTPS, "HTTPS", "second.example", _shown("second"))}\
@@ -109,6 +136,7 @@ spec:
 {_listener("split", SPLIT, "TCP")}\
 {_listener("narrow", NARROW, "HTTPS", "any.example", _shown("any"))}\
 ---
+{TEAM}
 {_route("HTTPRoute", "any", "any", _to("web"), "any.example")}
 {_route("HTTPRoute", "second", "second", _to("other"))}
 {_route("TLSRoute", "passed", "passed", _to("secure"), "shop.passed.example")}
@@ -118,13 +146,14 @@ spec:
 {_route("TCPRoute", "tcp", "tcp", _to("web"))}
 {_route("TCPRoute", "split", "split", f"{_to('web')}, {_to('missing')}, {_to('other', 0)}")}
 """
-ANY, SECOND, ENDED, SECURED = (
+ANY, SECOND, ENDED, SECURED, TEAMS = (
     self_signed(*names)
     for names in (
         ("any.example", "second.example", "broken.example"),
         ("second.example", "any.example"),
         ("ended.example",),
         ("shop.passed.example",),
+        ("team.example", "second.example", "any.example"),
     )
 )
 
@@ -132,7 +161,8 @@ ANY, SECOND, ENDED, SECURED = (
 def manifests(any_pair: EdgePair = ANY) -> str:
     """Return the mesh with its Secrets."""
     pairs = {"any": any_pair, "second": SECOND, "ended": ENDED}
-    return "---\n".join((MESH, *(pair.manifest(name) for name, pair in pairs.items())))
+    secrets = (pair.manifest(name) for name, pair in pairs.items())
+    return "---\n".join((MESH, *secrets, TEAMS.manifest("team", "team")))
 
 
 class _Named:
@@ -248,6 +278,14 @@ async def test_server_name_selects_certificate_and_routes(mesh: LiveMesh) -> Non
     assert await first.request(f"any.example:{HTTPS}") == (200, "web")
     assert (await first.request("nobody.example"))[0] == 404
     assert await second.request("second.example") == (200, "other")
+
+
+async def test_listener_of_a_set_has_certificate_and_routes_of_its_own(mesh: LiveMesh) -> None:
+    """ListenerSetHTTPRouting with TLS: the gateway keeps `second.example`, and its listener `any` its routes."""
+    team, second = await connect("team.example", TEAMS), await connect("second.example", SECOND)
+    assert await team.request("team.example") == (200, "other")
+    assert await second.request("second.example") == (200, "other")
+    assert [(await team.request(host))[0] for host in ("any.example", "second.example")] == [421, 421]
 
 
 async def test_listener_without_a_certificate_is_not_served(mesh: LiveMesh) -> None:
