@@ -281,7 +281,7 @@ async def test_server_name_selects_certificate_and_routes(mesh: LiveMesh) -> Non
 
 
 async def test_listener_of_a_set_has_certificate_and_routes_of_its_own(mesh: LiveMesh) -> None:
-    """ListenerSetHTTPRouting with TLS: the gateway keeps `second.example`, and its listener `any` its routes."""
+    """ListenerSetHTTPRouting with TLS: the gateway keeps `second.example`, and the routes of `any`."""
     team, second = await connect("team.example", TEAMS), await connect("second.example", SECOND)
     assert await team.request("team.example") == (200, "other")
     assert await second.request("second.example") == (200, "other")

@@ -75,6 +75,15 @@ GATEWAY_OBJECT: Final = {
         "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
     },
 }
+SET_OBJECT: Final = {
+    "apiVersion": f"{GATEWAY_API}/v1",
+    "kind": LISTENER_SET.name,
+    "metadata": {"name": "more"},
+    "spec": {
+        "parentRef": {"name": "public"},
+        "listeners": [{"name": "http", "port": 8080, "protocol": "HTTP"}],
+    },
+}
 
 
 def documents() -> list[dict[str, Any]]:
@@ -109,7 +118,7 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         "spec": {"controllerName": MESH_CONTROLLER},
     }
     administrator.apply(mesh, GATEWAY_CLASS_OBJECT)
-    kubectl.apply(GATEWAY_OBJECT)
+    kubectl.apply(GATEWAY_OBJECT, SET_OBJECT)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
