@@ -1,4 +1,4 @@
-"""Random gateways for one mesh, each with its class, a proxy and routes.
+"""Random gateways for one mesh, each with its class, a proxy, ListenerSets and routes.
 
 The proxies listen at loopback addresses and unused ports. Some gateways have one odd value.
 """
@@ -40,9 +40,10 @@ SELECTORS: Final[tuple[Document, ...]] = (
 
 
 def gateway(dice: Dice, pool: "Pool") -> list[Document]:
-    """Make a gateway with its class, a proxy and some routes to it."""
+    """Make a gateway with its class, a proxy, some ListenerSets, and some routes to these."""
     name, class_name = dice.name(), dice.label()
-    listeners = _listeners(dice)
+    ports = dice.some(lambda: dice.randint(20000, 29999), 3)
+    listeners = _listeners(dice, ports)
     spec: Document = {"gatewayClassName": class_name, "listeners": listeners}
     if dice.odds(2):
         spec["addresses"] = dice.few(ADDRESSES, 3)
@@ -51,11 +52,18 @@ def gateway(dice: Dice, pool: "Pool") -> list[Document]:
     if dice.odds(4):
         odd = dice.choice((spec, *listeners))
         odd[dice.choice(sorted(odd))] = dice.choice(ODD)
-    parents = [_parent(dice, name, listeners) for _ in range(dice.randint(1, 2))]
+    parents = [_parent(dice, {"name": name}, listeners) for _ in range(dice.randint(1, 2))]
+    sets = [_set(dice, pool, name, ports) for _ in range(dice.choice((0, 0, 1, 2)))]
+    if sets:
+        spec["allowedListeners"] = {"namespaces": {"from": dice.choice(("All", "All", "Same", "None"))}}
+    for found in sets:
+        reference = {"group": GROUP, "kind": "ListenerSet", "name": found["metadata"]["name"]}
+        parents.append(_parent(dice, reference, found["spec"]["listeners"]))
     return [
         _document("GatewayClass", class_name, {"controllerName": dice.rarely(CONTROLLER, one_in=10)}),
         _document("Gateway", name, spec, pool.home),
         _proxy(dice, pool, name),
+        *sets,
         *(_attached(dice, pool, parents) for _ in range(dice.randint(1, 4))),
     ]
 
@@ -77,9 +85,14 @@ def _proxy(dice: Dice, pool: "Pool", name: str) -> Document:
     return {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
-def _listeners(dice: Dice) -> list[Document]:
+def _set(dice: Dice, pool: "Pool", gateway: str, ports: tuple[int, ...]) -> Document:
+    """Return a ListenerSet with listeners at the ports of its gateway, and so with conflicts."""
+    spec: Document = {"parentRef": {"name": gateway}, "listeners": _listeners(dice, ports)}
+    return _document("ListenerSet", dice.name(), spec, pool.home)
+
+
+def _listeners(dice: Dice, ports: tuple[int, ...]) -> list[Document]:
     """Return listeners at few ports, of which some share a port."""
-    ports = dice.some(lambda: dice.randint(20000, 29999), 3)
     return [_listener(dice, f"a{dice.label()[-20:]}.{number}", ports) for number in range(dice.randint(1, 4))]
 
 
@@ -98,10 +111,10 @@ def _listener(dice: Dice, name: str, ports: tuple[int, ...]) -> Document:
     return listener | ({"allowedRoutes": allowed} if allowed else {})
 
 
-def _parent(dice: Dice, name: str, listeners: list[Document]) -> tuple[Document, str]:
-    """Return a reference to the gateway, and the protocol of the listener that is meant."""
+def _parent(dice: Dice, reference: Document, listeners: list[Document]) -> tuple[Document, str]:
+    """Return a reference to a gateway or ListenerSet, and the protocol of the listener that is meant."""
     chosen = dice.choice(listeners)
-    parent: Document = {"name": name}
+    parent: Document = {**reference}
     if dice.odds(3):
         parent["sectionName"] = chosen.get("name")
     elif dice.odds(3):
