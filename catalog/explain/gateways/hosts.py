@@ -16,7 +16,11 @@ from catalog.explain.steps.step import Step, origin_of_object
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import has_server_name, listeners_at, owner_of_host
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.set_states import SetReason, set_state
 from catalog.relations.gateways.verdicts import ListenerVerdict
+from catalog.store.gateway import sets_by_gateway
+from meshwright.mesh.kinds import LISTENER_SET
+from meshwright.mesh.objects import ObjectKey
 
 
 def without_port(account: Account) -> EdgeExplanation:
@@ -35,7 +39,7 @@ def without_port(account: Account) -> EdgeExplanation:
 
 
 def _listeners(account: Account) -> Iterator[Step]:
-    """Yield a step for each listener of the gateway, with the reason if it is out of force."""
+    """Yield a step for each listener of the gateway, and for each ListenerSet that it does not allow."""
     gateway = account.asked.gateway
     for verdict in listener_verdicts(account.view, gateway):
         listener, (owner, whose) = verdict.listener, owner_of(gateway, verdict)
@@ -44,6 +48,12 @@ def _listeners(account: Account) -> Iterator[Step]:
         )
         state = "" if verdict.accepted else f", and is not in force ({verdict.reason})"
         yield Step(f"{text}{state}: {verdict.message}.", origin_of_object(account.view, owner))
+    for key in sorted(sets_by_gateway(account.view).get(gateway, ())):
+        found = set_state(account.view, key)
+        if found is not None and found.reason is SetReason.NOT_ALLOWED:
+            named = ObjectKey.from_name(LISTENER_SET, key)
+            text = f"{named} is not attached ({found.reason}): {found.message}."
+            yield Step(text, origin_of_object(account.view, named))
 
 
 def without_listener(account: Account) -> EdgeExplanation:

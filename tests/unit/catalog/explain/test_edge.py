@@ -441,3 +441,11 @@ def test_listener_of_a_set_is_named_with_the_set() -> None:
     assert explained(gateway, found, route, host="own.example").headline == "refused: 404"
     nowhere = texts(explained(gateway, found, host="else.example"))
     assert "Listener http of ListenerSet default/set has port 80 for *.shop.example: " in nowhere[1]
+
+
+def test_set_that_is_not_allowed_is_named_where_a_listener_is_missing() -> None:
+    """Its author would look for the listener in vain."""
+    result = explained(g.gateway("edge"), g.listener_set("set", g.listener("more", 8080)), port=8080)
+    why = "Gateway default/edge does not allow ListenerSets of namespace default in spec.allowedListeners"
+    assert texts(result)[1] == f"ListenerSet default/set is not attached (NotAllowed): {why}."
+    assert result.answer is Answer.UNREACHABLE
