@@ -1,4 +1,4 @@
-"""Run targets of the Makefile side by side, and print their seconds and the slowest tests.
+"""Run targets of the Makefile side by side, and print their seconds, their CPU time and the slowest tests.
 
     python3 tools/steps.py lint,fast+types verified+test-programs
 
@@ -38,11 +38,15 @@ Stage = tuple[Lane, ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a Makefile target: the exit status, and the seconds."""
+    """Result of a Makefile target: the exit status, the seconds, and its processes' seconds of CPU time.
+
+    Processes that nothing waited for, such as orphans, are not in the CPU time.
+    """
 
     target: str
     status: int
     seconds: float
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,12 @@ def slowest(reports: Iterable[str], count: int = SLOWEST) -> tuple[SlowTest, ...
 
 def table(results: Sequence[Result], tests: Sequence[SlowTest], whole: float) -> str:
     """Return the table of targets and slowest tests that ends a run; `whole` is the run's seconds."""
-    lines = ["", "seconds  step"]
-    lines += [f"{each.seconds:7.0f}  {each.target}{' FAILED' if each.status else ''}" for each in results]
-    lines += [f"{whole:7.0f}  from start to end"]
+    lines = ["", "seconds      CPU  step"]
+    lines += [
+        f"{each.seconds:7.0f}  {each.cpu:7.0f}  {each.target}{' FAILED' if each.status else ''}"
+        for each in results
+    ]
+    lines += [f"{whole:7.0f}  {sum(each.cpu for each in results):7.0f}  from start to end"]
     if tests:
         lines += ["", f"seconds  the {len(tests)} slowest tests"]
         lines += [f"{test.seconds:7.1f}  {test.name}" for test in tests]
@@ -125,19 +132,18 @@ class MakeTarget:
         self._print(f"--- {target} begins")
         with tempfile.TemporaryFile() as output:
             command = ["make", "--no-print-directory", target]
-            done = subprocess.run(
-                command,
-                env=self._environment,
-                stdout=output,
-                stderr=output,
-                stdin=subprocess.DEVNULL,
-                check=False,
+            process = subprocess.Popen(
+                command, env=self._environment, stdout=output, stderr=output, stdin=subprocess.DEVNULL
             )
-            result = Result(target, done.returncode, time.monotonic() - began)
+            # Popen.wait() discards the CPU time.
+            _, ended, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(ended)
+            cpu = usage.ru_utime + usage.ru_stime
+            result = Result(target, process.returncode, time.monotonic() - began, cpu)
             output.seek(0)
             text = output.read().decode("utf-8", "replace")
-        ended = "passed" if not result.status else f"FAILED with status {result.status}"
-        self._print(f"{text.rstrip()}\n--- {target} {ended} in {result.seconds:.0f} s".lstrip("\n"))
+        verdict = "passed" if not result.status else f"FAILED with status {result.status}"
+        self._print(f"{text.rstrip()}\n--- {target} {verdict} in {result.seconds:.0f} s".lstrip("\n"))
         return result
 
     def _print(self, text: str) -> None:

@@ -1,5 +1,6 @@
 """Tests of the runner of CI steps: parallel lanes, failures, and the final table."""
 
+import sys
 from pathlib import Path
 from threading import Barrier
 
@@ -16,7 +17,7 @@ OTHER = '<testsuites><testcase classname="tests.e2e.b" name="test_b" time="1"/><
 
 def passed(target: str) -> Result:
     """Return the result of a target that passes at once."""
-    return Result(target, 0, 1.0)
+    return Result(target, 0, 1.0, 0.5)
 
 
 def test_stages_lanes_and_targets_are_parsed() -> None:
@@ -46,7 +47,7 @@ def test_failure_ends_its_lane_and_skips_later_stages() -> None:
     """The other lane of the stage continues; with `keep_going` the later stages run too."""
 
     def run(target: str) -> Result:
-        return Result(target, int(target == "bad"), 1.0)
+        return Result(target, int(target == "bad"), 1.0, 0.5)
 
     stages = parse(["bad,after+good,last", "later"])
     results = [(run_stage.target, run_stage.status) for run_stage in run_stages(stages, run)]
@@ -67,13 +68,14 @@ def test_slowest_tests_of_all_reports_are_listed_first() -> None:
 
 def test_table_lists_every_step_and_marks_failures() -> None:
     """The seconds are the first column, so that lines can be sorted."""
-    printed = table([Result("lint", 0, 4.4), Result("fast", 1, 90.6)], [SlowTest(2.25, "a::b")], 95.0)
+    results = [Result("lint", 0, 4.4, 8.0), Result("fast", 1, 90.6, 171.4)]
+    printed = table(results, [SlowTest(2.25, "a::b")], 95.0)
     assert printed.splitlines() == [
         "",
-        "seconds  step",
-        "      4  lint",
-        "     91  fast FAILED",
-        "     95  from start to end",
+        "seconds      CPU  step",
+        "      4        8  lint",
+        "     91      171  fast FAILED",
+        "     95      179  from start to end",
         "",
         "seconds  the 1 slowest tests",
         "    2.2  a::b",
@@ -100,3 +102,14 @@ def test_output_of_a_target_is_printed_with_its_result(
     assert lines[:3] == ["--- good begins", "well done", "--- good passed in 0 s"]
     assert lines[3:5] == ["--- bad begins", "badly"]
     assert lines[-1].startswith("--- bad FAILED with status 2 in ")
+
+
+def test_cpu_time_of_a_target_has_that_of_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that computes has more than one that sleeps, however busy the machine is."""
+    count = f"{sys.executable} -c 'import time; all(time.process_time() < 0.3 for _ in iter(int, 1))'"
+    (tmp_path / "Makefile").write_text(f"busy: ; @{count}\nidle: ; @sleep 0.1\n")
+    monkeypatch.chdir(tmp_path)
+    make = MakeTarget(tmp_path)
+    assert make("busy").cpu >= 0.3 > make("idle").cpu
