@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 import pytest
 
 from benchmarks.processes.credentials import issue_each
-from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
+from benchmarks.processes.plane import ControlPlane, control_plane
 from meshwright.controller.state_files import DNS_ANSWERS
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.feature.dns.test_dns_service import CLUSTER, FOUND, NAME, workload
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.tools.deadline import until
+from tests.tools.forked_cli import Command, Typed
 
 pytestmark = needs_dnsmasq
 NOBODY = "2 of 2 DNS queries were not answered"
@@ -55,7 +55,7 @@ def state(tmp_path: Path, dns: Dnsmasq, monkeypatch: pytest.MonkeyPatch) -> Path
 @contextlib.asynccontextmanager
 async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
     """Run the program and connect the client. Yield when the client has its endpoints."""
-    with control_plane(state.with_name("mesh"), state) as (plane, _):
+    with control_plane(state.with_name("mesh"), state, measured=False) as (plane, _):
         client = Sidecar(NAME)
         task = asyncio.create_task(client.run(plane.ads, state.with_name("tls")))
         await until(lambda: CLUSTER in client.endpoints)
@@ -65,15 +65,15 @@ async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
             await task
 
 
-def _source(state: Path) -> Any:
+def _source(state: Path, typed: Typed) -> Any:
     """Return the DNS source from the output of `meshwright sources`."""
-    command = [*COMMAND, "sources", "--json", "--state", str(state)]
-    result = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    command = Command(state, ("sources", "--json", "--state", str(state)), {})
+    result = json.loads(typed.run(command, DEADLINE).stdout)
     (source,) = (item for item in result["sources"] if item["name"] == "dns")
     return source
 
 
-async def test_saved_dns_answers_are_served_after_a_kill(state: Path, dns: Dnsmasq) -> None:
+async def test_saved_dns_answers_are_served_after_a_kill(state: Path, dns: Dnsmasq, typed: Typed) -> None:
     """Without a DNS server the saved endpoints are served and reported as stale.
 
     A new answer replaces them.
@@ -88,12 +88,12 @@ async def test_saved_dns_answers_are_served_after_a_kill(state: Path, dns: Dnsma
     dns.stop()
     async with served(state) as (_, client):
         assert client.endpoints[CLUSTER] == {"10.0.0.2"}
-        first = await asyncio.to_thread(_source, state)
+        first = await asyncio.to_thread(_source, state, typed)
         async with asyncio.timeout(DEADLINE):
             # A name has two records, which fail one after the other.
             later: dict[str, Any] = {}
             while (later.get("error"), later.get("objects")) != (NOBODY, STALE):
-                later = await asyncio.to_thread(_source, state)
+                later = await asyncio.to_thread(_source, state, typed)
         assert later["last_full_read"] == first["last_full_read"] < later["error_since"]
         assert later["age_seconds"] > first["age_seconds"] > 0
         assert later["last_event"] is None  # no change since the start

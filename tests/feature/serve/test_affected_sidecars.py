@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> MeshFolder:
 @pytest.fixture
 def plane(folder: MeshFolder) -> Iterator[ControlPlane]:
     """The running server of the mesh."""
-    with control_plane(folder.path, folder.path.with_name("state")) as (made, _):
+    with control_plane(folder.path, folder.path.with_name("state"), measured=False) as (made, _):
         yield made
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from typing import Any
 import pytest
 
 from benchmarks.processes.credentials import issue_each
-from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
+from benchmarks.processes.plane import ControlPlane, control_plane
 from meshwright.cli.errors import ServerRefused
 from meshwright.cli.socket.client import ask
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.tools.deadline import HANG_SECONDS, until
+from tests.tools.forked_cli import Command, Typed
 from xds.protocol.resources.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
@@ -69,6 +69,7 @@ class Running:
     state: Path
     plane: ControlPlane
     sidecar: Rejecting
+    typed: Typed
 
     def ask(self, path: str, **query: str) -> Any:
         """Send a request as the command does."""
@@ -76,13 +77,9 @@ class Running:
 
     def command(self, *arguments: str) -> str:
         """Run a command, and return its output."""
-        done = subprocess.run(
-            [*COMMAND, *arguments, "--state", str(self.state)],
-            capture_output=True,
-            text=True,
-            timeout=HANG_SECONDS,
-            check=True,
-        )
+        command = Command(self.mesh, (*arguments, "--state", str(self.state)), {})
+        done = self.typed.run(command, HANG_SECONDS)
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     async def change(self) -> dict[str, Any]:
@@ -103,7 +100,7 @@ class Running:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Running]:
+def served(tmp_path: Path, typed: Typed) -> Iterator[Running]:
     """Serve the mesh, with certificates for both sidecars."""
     mesh, state = tmp_path / "mesh", tmp_path / "state"
     for path in (mesh, tmp_path / "tls"):
@@ -111,8 +108,8 @@ def served(tmp_path: Path) -> Iterator[Running]:
     (mesh / "mesh.yaml").write_text(MESH)
     (mesh / "buyers.yaml").write_text(TARGET)
     issue_each(state, tmp_path / "tls", [STORE, BUYER])
-    with control_plane(mesh, state) as (plane, _):
-        yield Running(mesh, state, plane, Rejecting(STORE))
+    with control_plane(mesh, state, measured=False) as (plane, _):
+        yield Running(mesh, state, plane, Rejecting(STORE), typed)
 
 
 @pytest.fixture
