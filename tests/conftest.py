@@ -77,8 +77,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a real Envoy where there is none."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to `make nightly`, and skip what needs a real Envoy where there is none."""
+    if os.environ.get("MESHWRIGHT_SOAK") != "long":
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     if program() is None:
         for item in items:
             if item.get_closest_marker("envoy"):

@@ -87,7 +87,7 @@ async def test_regressions_show_no_disagreement_of_oracle_and_envoys(
 
 async def test_envoys_agree_with_the_oracle_on_random_policies(mesh: DifferentialMesh) -> None:
     """The policies are from a fixed seed. Every kind of answer is frequent enough."""
-    counts = await run(mesh, seed=1, policies=50, requests=12)
+    counts = await run(mesh, seed=1, policies=30, requests=12)
     assert list(map(str, counts.disagreements)) == []
     assert counts.too_few == {}, counts.shares
     assert counts.by_kind.keys() == {"HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute"}

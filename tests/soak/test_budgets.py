@@ -60,7 +60,7 @@ UNBOUNDED: Final = {
 }
 """Settings without a budget either."""
 KINDS: Final = sorted(Attacks("").kinds)
-SHORT: Final = ("churn", "client-status", "health", "large", "large-sotw", "names")
+SHORT: Final = ("churn", "client-status", "large-sotw", "names")
 
 
 @pytest.fixture

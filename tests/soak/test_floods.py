@@ -89,8 +89,10 @@ async def watched(folder: Path, ends: AsyncExitStack, descriptors: tuple[int, in
 
 @pytest.mark.parametrize(
     ("descriptors", "there", "silent"),
-    [((256, 4096), 1100, 480), ((1024, 1024), 768, 96)],
-    ids=["raised", "few"],
+    [
+        pytest.param((256, 4096), 1100, 480, id="raised"),
+        pytest.param((1024, 1024), 768, 96, id="few", marks=pytest.mark.nightly),
+    ],
 )
 async def test_silent_connections_do_not_block_other_clients(
     tmp_path: Path, ends: AsyncExitStack, descriptors: tuple[int, int], there: int, silent: int
@@ -133,8 +135,15 @@ async def test_silent_connections_to_the_http_pages_do_not_block_new_ones(
     assert served.descriptors < 512
 
 
-@pytest.mark.parametrize("name", ["service", "bad"])
-@pytest.mark.parametrize("kind", ["resets", "late-resets"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("resets", "bad"),
+        pytest.param("resets", "service", marks=pytest.mark.nightly),
+        pytest.param("late-resets", "bad", marks=pytest.mark.nightly),
+        ("late-resets", "service"),
+    ],
+)
 async def test_rapid_resets_end_their_connection(
     tmp_path: Path, ends: AsyncExitStack, kind: str, name: str
 ) -> None:
@@ -150,7 +159,15 @@ async def test_rapid_resets_end_their_connection(
 
 
 @pytest.mark.parametrize(
-    "kind", ["garbage", "handshakes", "pings", "settings", "continuations", "empty-data"]
+    "kind",
+    [
+        pytest.param("garbage", marks=pytest.mark.nightly),
+        "handshakes",
+        pytest.param("pings", marks=pytest.mark.nightly),
+        pytest.param("settings", marks=pytest.mark.nightly),
+        "continuations",
+        pytest.param("empty-data", marks=pytest.mark.nightly),
+    ],
 )
 async def test_floods_of_tls_and_http2_frames_are_withstood(
     tmp_path: Path, ends: AsyncExitStack, kind: str

@@ -79,7 +79,9 @@ async def test_hosts_file_has_service_names_only_while_they_can_be_called(
     assert BEGIN not in hosts.read_text()
 
 
-@pytest.mark.parametrize(("most", "served"), [("30", True), ("1", False)])
+@pytest.mark.parametrize(
+    ("most", "served"), [("30", True), pytest.param("1", False, marks=pytest.mark.nightly)]
+)
 async def test_ending_agent_waits_for_a_long_response_up_to_its_limit(
     scene: Scene, ends: AsyncExitStack, most: str, served: bool
 ) -> None:
@@ -114,8 +116,15 @@ async def test_ending_agent_waits_for_a_long_response_up_to_its_limit(
     assert not await answered()
 
 
-@pytest.mark.parametrize(("most", "served"), [("30", True), ("1", False)])
-@pytest.mark.parametrize("protocol", ["tcp", "websocket"])
+@pytest.mark.parametrize(
+    ("protocol", "most", "served"),
+    [
+        pytest.param("tcp", "30", True, marks=pytest.mark.nightly),
+        ("tcp", "1", False),
+        ("websocket", "30", True),
+        pytest.param("websocket", "1", False, marks=pytest.mark.nightly),
+    ],
+)
 async def test_ending_agent_waits_for_a_long_conversation_up_to_its_limit(
     scene: Scene, ends: AsyncExitStack, protocol: str, most: str, served: bool
 ) -> None:

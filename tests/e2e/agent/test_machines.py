@@ -15,7 +15,9 @@ from demo.topology import BOOKBUYER, STORE_V1, Mode
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.test_control_plane import running, sold_by, under_load, until_all_connected, until_bought
 
+# In CI test_agent.py shows both with one machine.
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.envoy,
     pytest.mark.root,
     pytest.mark.timeout(300),
