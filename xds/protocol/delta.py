@@ -17,14 +17,26 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import NO_CHANGE, Change
 from xds.protocol.type_state import TOLD_AT_ONCE, Channel
-from xds.protocol.wire import DeltaRequest, Request, Response
+from xds.protocol.wire import NO_NONCE, DeltaRequest, Request, Response
 
 
 class DeltaStream(Stream):
     """A stream of the incremental variant (DeltaAggregatedResources)."""
 
-    __slots__ = ()
+    __slots__ = ("_held",)
     _SUPERSEDES = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: tuple[Response, ...] = ()
+
+    def take_held(self) -> tuple[Response, ...]:
+        """Return the served resources that a reconnecting client has listed, as responses; once.
+
+        They are not sent, because the client accepted them on an earlier stream, perhaps of another server.
+        """
+        held, self._held = self._held, ()
+        return held
 
     def on_request(self, request: DeltaRequest) -> list[Response]:
         """Process a request; return the responses to send, in order.
@@ -87,8 +99,20 @@ class DeltaStream(Stream):
             channel.must = joined(channel.must, new)
             channel.dirty = joined(channel.dirty, requested - new)
         if self._snapshot is not None:
+            self._note_held(channel, self._snapshot)
             self._find_gone(channel, self._snapshot)
             self._renew_unknown(channel, self._snapshot)
+
+    def _note_held(self, channel: Channel, snapshot: Snapshot) -> None:
+        """Note the resources that the client has listed in the served version."""
+        if not channel.resumed:
+            return
+        served, versions = snapshot.resources(channel.type_url), channel.client_versions
+        held = tuple(item for item in served.ordered if versions.get(item.name) == item.version)
+        if held:
+            table = served if len(held) == len(served) else None
+            response = Response(channel.type_url, served.version, NO_NONCE, held, table=table)
+            self._held = (*self._held, response)
 
     def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
         del channel
@@ -100,6 +124,7 @@ class DeltaStream(Stream):
         if self._snapshot is None:
             return
         channel.all_dirty = True
+        self._note_held(channel, self._snapshot)
         self._find_gone(channel, self._snapshot)
         self._renew_unknown(channel, self._snapshot)
         self._look_for_absent(channel)

@@ -197,6 +197,10 @@ class Stream(abc.ABC):
         )
         return self._flush()
 
+    def take_held(self) -> tuple[Response, ...]:
+        """Return the served resources that the client has listed; only incremental clients list any."""
+        return ()
+
     @abc.abstractmethod
     def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
         """Return whether a client's request changes the subscription of a type."""

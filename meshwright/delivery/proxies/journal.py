@@ -94,6 +94,11 @@ class Journal:
         if self._unanswered <= 0:
             self._due.set()
 
+    def held(self, node: NodeKey, response: Response) -> None:
+        """Record resources that a reconnecting proxy holds already; older records of it are written first."""
+        self._enter(node)
+        self._quarantine.held(node, response)
+
     def settle(self, nodes: Iterable[NodeKey]) -> None:
         """Write the buffered records of these proxies to the push history and the quarantine now."""
         for node in nodes:

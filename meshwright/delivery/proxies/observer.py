@@ -224,6 +224,10 @@ class MeshObserver:
             said=rejection.message,
         )
 
+    def held(self, node_key: NodeKey, response: Response) -> None:
+        """Record the resources that a reconnecting proxy holds already."""
+        self._journal.held(node_key, response)
+
     def _decide(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int
     ) -> None:

@@ -222,6 +222,14 @@ class Quarantine:
         if (group := published.members.get(node)) is not None:
             self._accepted.note(node, group, response, published.snapshots[group])
 
+    def held(self, node: NodeKey, response: Response) -> None:
+        """Record served resources that a reconnecting proxy holds already, as acknowledged by this proxy.
+
+        Without this record, a proxy that is new at this server would never have acknowledged them.
+        """
+        if (served := self._variants.served(node)) is not None:
+            self._accepted.note(node, None, response, served)
+
     def opened(self, node: NodeKey) -> Step | None:
         """Handle a proxy's new stream: offer rejected resources again, but not excluded units of policy."""
         record = self._records.by_node.get(node)

@@ -126,6 +126,9 @@ class Seen:
         """Record the answer."""
         self.answers.append(rejection)
 
+    def held(self, node_key: NodeKey, response: Response) -> None:
+        """Record nothing."""
+
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
         """Record the reason."""
         self.endings.append((ending, detail))

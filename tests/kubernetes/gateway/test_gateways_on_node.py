@@ -32,7 +32,7 @@ _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 _SECONDS = 120
 
 
-def _shop() -> tuple[Document, ...]:
+def shop_behind_edge() -> tuple[Document, ...]:
     """Return a shop without a sidecar, and the grant for routes of the gateway's namespace."""
     return (
         pod("shop", application("shop"), terminationGracePeriodSeconds=1),
@@ -54,15 +54,15 @@ def _shop() -> tuple[Document, ...]:
     )
 
 
-def _gateway() -> tuple[Document, ...]:
-    """Return a class, a gateway with one proxy and a Service without a load balancer, and a route."""
-    parameters = {"group": "", "kind": "ConfigMap", "name": "one"}
+def edge_gateway(replicas: int = 1) -> tuple[Document, ...]:
+    """Return a class, a route, and a gateway with proxies and a Service without a load balancer."""
+    parameters = {"group": "", "kind": "ConfigMap", "name": "proxies"}
     return (
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": {"name": "one"},
-            "data": {"replicas": "1", "serviceType": "ClusterIP"},
+            "metadata": {"name": "proxies"},
+            "data": {"replicas": str(replicas), "serviceType": "ClusterIP"},
         },
         {
             "apiVersion": GATEWAY_API,
@@ -101,7 +101,8 @@ def _gateway() -> tuple[Document, ...]:
     )
 
 
-def _is_programmed(gateway: Document) -> bool:
+def is_programmed(gateway: Document) -> bool:
+    """Return whether a Gateway is programmed and has an address."""
     status = gateway.get("status", {})
     conditions = {item["type"]: item["status"] for item in status.get("conditions", ())}
     return conditions.get("Programmed") == "True" and bool(status.get("addresses"))
@@ -123,7 +124,7 @@ def test_gateway_gets_proxies_that_answer_requests(
     for name, labels in ((EDGE, _RESTRICTED), (SHOP, {})):
         node_administrator.apply(namespace(name, labels))
     edge, shop = (replace(node_administrator, namespace=name) for name in (EDGE, SHOP))
-    shop.apply(*_shop())
+    shop.apply(*shop_behind_edge())
     shop.until_pod("shop")
     pair, roots = self_signed("shop.example"), tmp_path / "roots.pem"
     roots.write_bytes(pair.chain)
@@ -133,8 +134,8 @@ def test_gateway_gets_proxies_that_answer_requests(
     account = f"--serviceaccount={HOME}:meshwright"
     edge("create", "rolebinding", "certificates", "--role=certificates", account)
     began = time.monotonic()
-    edge.apply(*_gateway())
-    gateway = edge.until(_is_programmed, "gateway.gateway.networking.k8s.io", "public", seconds=_SECONDS)
+    edge.apply(*edge_gateway())
+    gateway = edge.until(is_programmed, "gateway.gateway.networking.k8s.io", "public", seconds=_SECONDS)
     address = gateway["status"]["addresses"][0]["value"]
     plain = f"http://{address}/"
     wait_until(lambda: _answer(home, plain, "-H", "Host: shop.example") == "200 shop", _SECONDS)

@@ -224,6 +224,7 @@ class Conversation:
                 self._check(request.subscribe)
                 self._check(request.initial_versions)
                 responses = delta.on_request(request)
+                self._report_held()
             case _:
                 raise TypeError(f"a {self._variant} stream received a {type(request).__name__}")
         self._call.bill.charge(request.type_url, cost(self._stream.channel(request.type_url)))
@@ -351,8 +352,13 @@ class Conversation:
             return
         self._current, self._served = newest, True
         self._outbox.extend(self._stream.on_snapshot(newest))
+        self._report_held()
         self._watch_gate()
         self._keep_alive()
+
+    def _report_held(self) -> None:
+        for response in self._stream.take_held():
+            self._observer.held(self.node_key, response)
 
     def _keep_alive(self) -> None:
         """Schedule the next heartbeat, at a third of the shortest time to live (N5).

@@ -49,8 +49,9 @@ from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resources.resource import Version
-from xds.protocol.wire import Nonce, Response
+from xds.protocol.wire import DeltaRequest, Nonce, Response
 from xds.stream_status import Variant
 
 SHOP, BUYER = "shop", "buyer"
@@ -451,6 +452,49 @@ async def test_a_gateway_is_reported_when_its_routes_or_proxies_change(tmp_path:
     await plane.delivery.loop.wave()
     assert gateway_key in await plane.told()
     assert progress(gateway_key) == Progress(0, 1), "the new table is not acknowledged"
+
+
+async def test_a_gateway_whose_proxy_came_from_another_server_is_programmed_after_a_change(
+    tmp_path: Path,
+) -> None:
+    """The proxy holds what it is served, so it acknowledges the changed resources alone."""
+    plane = Plane(tmp_path, NOW)
+    gateway = g.gateway("edge")
+    shop = workload(SHOP, "10.0.0.1").value
+    assert isinstance(shop, Workload)
+    things: tuple[MeshObject, ...] = (replace(shop, interception=Edge("edge")), g.CLASS, gateway)
+    keys = (key(SHOP), g.key_of(g.CLASS), g.key_of(gateway))
+    in_cluster = InCluster("east", "1", 3)
+    plane.source.change(
+        {each: SourcedObject(each, thing, in_cluster) for each, thing in zip(keys, things, strict=True)}
+    )
+    plane.come(SHOP)
+    await plane.start()
+    before = plane.delivery.cache.snapshot(node(SHOP))
+    assert before is not None
+    stream = DeltaStream()
+    stream.on_snapshot(before)
+    for type_url in before.types():
+        resources = before.resources(type_url)
+        stream.on_request(
+            DeltaRequest(type_url, subscribe=tuple(resources), initial_versions=resources.versions)
+        )
+    for response in stream.take_held():
+        plane.delivery.observer.held(node(SHOP), response)
+    (progress,) = plane.progresses
+    assert progress(g.key_of(gateway)) == Progress(1, 1)
+
+    route = g.http_route("split", Rule(backends=(g.to(SHOP),)), parents=(g.at("edge"),))
+    plane.source.change({g.key_of(route): SourcedObject(g.key_of(route), route, in_cluster)})
+    await plane.delivery.loop.wave()
+    assert progress(g.key_of(gateway)) == Progress(0, 1)
+    after = plane.delivery.cache.snapshot(node(SHOP))
+    assert after is not None
+    for type_url, names in after.changed_since(before).items():
+        changed = tuple(after.resources(type_url)[name] for name in names)
+        response = Response(type_url, Version("v"), Nonce("n"), changed)
+        plane.delivery.answers.answered(node(SHOP), response, None)
+    assert progress(g.key_of(gateway)) == Progress(1, 1)
 
 
 async def test_change_is_reported_after_an_internal_error(
