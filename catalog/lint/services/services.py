@@ -18,6 +18,7 @@ from catalog.relations.backends.targets import served_by, slice_ports, target_nu
 from catalog.relations.backends.workloads import backing, services_of
 from catalog.relations.references import resolved_rules
 from catalog.relations.route_reach import attached_routes, places_of
+from catalog.store.inventory import by_address
 from catalog.store.objects import workload_object
 from catalog.store.precedence import age
 from catalog.store.smi import splits_by_apex
@@ -28,7 +29,7 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Protocol, Service, ServiceKey, ServicePort
-from meshwright.mesh.workload import Endpoint, Explicit, PodTemplate, Workload
+from meshwright.mesh.workload import Edge, Endpoint, Explicit, PodTemplate, Workload
 
 _NAMED: Final = 8
 
@@ -88,7 +89,8 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     if service.ports and not result and not leads:
         yield from _future_pods(lint, service)
     yield from _named_in_vain(view, service)
-    outside = sorted({_place(endpoint) for endpoint in result if endpoint.identity is None})
+    others = (endpoint for endpoint in result if endpoint.identity is None)
+    outside = sorted({_place(endpoint) for endpoint in others if not _is_of_gateway(view, endpoint)})
     if outside:
         wanted = (
             "These endpoints do not get calls, because their addresses do not belong to workloads of this "
@@ -96,6 +98,12 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
             "endpoints."
         )
         yield problem_of(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
+
+
+def _is_of_gateway(view: View, endpoint: Endpoint) -> bool:
+    """Return whether an endpoint is a proxy of a gateway, which is called by clients from outside."""
+    there = by_address(view).lookup(endpoint.address)
+    return any(isinstance(workload.interception, Edge) for workload in there)
 
 
 def _leads_to_others(view: View, key: ServiceKey) -> bool:

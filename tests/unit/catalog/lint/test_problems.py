@@ -15,7 +15,7 @@ from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import TrafficSplit, TrafficTarget
 from meshwright.mesh.problems.problem import Problem, Severity
-from meshwright.mesh.workload import WorkloadKey, WorkloadPort
+from meshwright.mesh.workload import Edge, WorkloadKey, WorkloadPort
 from meshwright.specs.kinds import kind_meant
 from tests.meshes import values as a
 
@@ -196,6 +196,7 @@ def test_each_code_is_reported_once_with_object_field_and_value(
 
 BARE = a.workload("bare", "10.0.0.9", app="db", account="db", sidecar=False)
 DATABASE = a.service("db", a.port(5432, 5432, a.TCP))
+OF_GATEWAY = a.workload("edge", "10.0.0.9", app="db", account="db", interception=Edge("edge"))
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,7 @@ DATABASE = a.service("db", a.port(5432, 5432, a.TCP))
         ((DATABASE, BARE, a.split("s", "db", ("shop", 1))), ["MW2021"]),
         ((DATABASE, BARE, a.split("s", "shop", ("shop", 1), ("db", 1))), ["MW2021"]),
         ((DATABASE, BARE, a.workload("db", "10.0.0.8")), ["MW2021"]),
+        ((DATABASE, OF_GATEWAY), []),
         ((a.service("later", app="none"),), ["MW2020"]),
         ((a.service("later", app="none", namespace="tools"),), ["MW2020"]),
     ],
