@@ -10,6 +10,7 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, kinds, workloads
 from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
+from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, ListenerSet
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
@@ -23,6 +24,7 @@ from meshwright.mesh.gateway.routes import (
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
+    CONFIG_MAP,
     GATEWAY,
     GATEWAY_CLASS,
     GATEWAY_TCP_ROUTE,
@@ -55,6 +57,7 @@ gateway_classes: Final = kind(
 listener_sets: Final = kind(ListenerSet, LISTENER_SET, "ListenerSets", lambda found: found.key)
 tls_secrets: Final = kind(TlsSecret, SECRET, "Secrets with certificates", lambda secret: secret.key)
 """Secrets, whose keys are hidden from everything that prints; only those named by a gateway matter."""
+ca_bundles: Final = kind(CaBundle, CONFIG_MAP, "ConfigMaps with CA certificates", lambda bundle: bundle.key)
 
 
 def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:

@@ -54,6 +54,7 @@ from meshwright.mesh.kinds import (
 )
 from meshwright.mesh.objects import MeshObject
 from meshwright.mesh.problems.spelling import nearest
+from meshwright.specs.core.config_maps import ca_bundle
 from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.secrets import tls_secret
@@ -138,6 +139,7 @@ _READERS: Final = (
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SECRET, ("v1",), tls_secret),
+    Reader(CONFIG_MAP, ("v1",), ca_bundle),
     Reader(SERVICE, ("v1",), service),
     Reader(POD, ("v1",), pod),
     Reader(ENDPOINTS, ("v1",), endpoints),
@@ -160,7 +162,6 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
         {
             "Binding",
             "ComponentStatus",
-            CONFIG_MAP.name,
             "Event",
             "LimitRange",
             "Node",

@@ -11,6 +11,7 @@ from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.problems.spelling import nearest
 from meshwright.mesh.problems.tally import Tally
 from meshwright.specs.codes import Code
+from meshwright.specs.core.config_maps import CA_ENTRY, has_ca
 from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
 from meshwright.specs.manifest import Manifest, check_metadata, key_of, split_api_version
@@ -186,7 +187,9 @@ def _reader(document: Mapping[str, object], notes: Notes, path: str) -> tuple[Re
     group, version = split_api_version(api_version)
     kind = Kind(name, group)
     reader = READ.get(kind)
-    if reader is None:
+    if kind == CONFIG_MAP and not has_ca(document):
+        _note_other_config_map(notes)
+    elif reader is None:
         _note_unread(notes, kind, api_version, before)
     elif version in reader.versions:
         return reader, version
@@ -204,15 +207,23 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
         notes.warn(Code.NOT_ENFORCED, f"{before}kind", not_enforced(instead), kind.name)
     elif not is_foreign(kind):
         _refuse_kind(notes, kind, api_version, before)
-    elif kind == CONFIG_MAP and notes.key is not None and notes.key.name == PRESETS:
+    else:
+        notes.key = None  # one problem for all objects of the kind
+        notes.inform(Code.OTHER_KIND, "kind", "Meshwright does not use objects of this kind", kind.full)
+
+
+def _note_other_config_map(notes: Notes) -> None:
+    """Report a ConfigMap without CA certificates; its name and version may be any."""
+    if notes.key is not None and notes.key.name == PRESETS:
         instead = (
             "Open Service Mesh creates a MeshConfig from this ConfigMap; write a "
             "MeshConfig with these presets as its spec"
         )
-        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
-    else:
-        notes.key = None  # one problem for all objects of the kind
-        notes.inform(Code.OTHER_KIND, "kind", "Meshwright does not use objects of this kind", kind.full)
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), CONFIG_MAP.name)
+        return
+    notes.key = None  # one problem for all of them
+    expected = f"Meshwright uses only ConfigMaps with CA certificates in data.{CA_ENTRY}"
+    notes.inform(Code.OTHER_KIND, "kind", expected, CONFIG_MAP.name)
 
 
 def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:

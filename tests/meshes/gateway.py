@@ -5,6 +5,7 @@ from typing import Any
 
 import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
 from catalog.store.view import MeshSettings, View
+from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.filters import Filters
 from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
@@ -31,6 +32,7 @@ from meshwright.mesh.gateway.routes import (
 from meshwright.mesh.gateway.rules import Backend, Rule
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
+    CONFIG_MAP,
     GATEWAY,
     GATEWAY_CLASS,
     GATEWAY_TCP_ROUTE,
@@ -65,6 +67,7 @@ _OURS = (
     | ListenerSet
     | ReferenceGrant
     | TlsSecret
+    | CaBundle
 )
 
 
@@ -174,6 +177,12 @@ def tls_secret(name: str = "cert", *, namespace: str = "default", fault: str = "
     return TlsSecret(key, fault=fault) if fault else TlsSecret(key, b"[chain]", PrivateKey(b"[key]"))
 
 
+def ca_bundle(name: str = "ca", *, namespace: str = "default", fault: str = "") -> CaBundle:
+    """Make a ConfigMap with a placeholder for its CA certificates, or one with a fault."""
+    key = a.policy_key(name, namespace)
+    return CaBundle(key, fault=fault) if fault else CaBundle(key, f"[{name}]")
+
+
 def gateway(
     name: str, *listeners: Listener, namespace: str = "default", class_name: str = "meshwright"
 ) -> Gateway:
@@ -233,10 +242,12 @@ def tls_route(
 
 
 def key_of(
-    thing: GatewayRoute | Gateway | GatewayClass | ListenerSet | ReferenceGrant | TlsSecret,
+    thing: GatewayRoute | Gateway | GatewayClass | ListenerSet | ReferenceGrant | TlsSecret | CaBundle,
 ) -> ObjectKey:
-    """Return the object key of a route, gateway, class, set, grant or Secret."""
+    """Return the object key of a route, gateway, class, set, grant, Secret or ConfigMap."""
     match thing:
+        case CaBundle(key):
+            return ObjectKey.from_name(CONFIG_MAP, key)
         case TlsSecret(key):
             return ObjectKey.from_name(SECRET, key)
         case ReferenceGrant(key):

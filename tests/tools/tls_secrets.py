@@ -1,6 +1,7 @@
-"""Certificates for the edge, signed by themselves, and their Secrets as manifests."""
+"""Certificates for the edge, signed by themselves, and their Secrets and ConfigMaps as manifests."""
 
 import base64
+import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -61,4 +62,12 @@ def secret(
     return (
         f"apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
         f"type: {kind}\ndata:\n{entries}"
+    )
+
+
+def config_map(name: str, data: dict[str, str], namespace: str = "default") -> str:
+    """Return a ConfigMap as YAML."""
+    return (
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
+        f"data: {json.dumps(data)}\n"
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from meshwright.mesh.kinds import (
+    CONFIG_MAP,
     ENDPOINT_SLICE,
     NAMESPACE,
     POD,
@@ -19,6 +20,7 @@ from meshwright.mesh.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
+from meshwright.specs.core.config_maps import CA_ENTRY
 from meshwright.specs.core.endpoints import READY, SERVICE_LABEL
 from meshwright.specs.core.secrets import CERTIFICATE_ENTRY, KEY_ENTRY
 from meshwright.specs.core.services import TOPOLOGY_ANNOTATIONS
@@ -136,6 +138,9 @@ _CORE: Final[Mapping[Kind, Keep]] = {
         metadata=_fields(**_NAMES),
         type=_whole,
         data=_named(frozenset({CERTIFICATE_ENTRY, KEY_ENTRY}).__contains__),
+    ),
+    CONFIG_MAP: _fields(
+        metadata=_fields(**_NAMES), data=_named(CA_ENTRY.__eq__), binaryData=_named(CA_ENTRY.__eq__)
     ),
     ENDPOINT_SLICE: _fields(
         metadata=_fields(

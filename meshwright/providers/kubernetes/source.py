@@ -25,8 +25,9 @@ from meshwright.providers.kubernetes.book import Book, Changes
 from meshwright.providers.kubernetes.identity import ClusterIdentifier
 from meshwright.providers.kubernetes.known_pods import may_have_pod
 from meshwright.providers.kubernetes.last_state import SavedState, fits
+from meshwright.providers.kubernetes.named_objects import NAMED_IN, objects_named
+from meshwright.providers.kubernetes.named_watches import NamedWatches
 from meshwright.providers.kubernetes.scope import Scope
-from meshwright.providers.kubernetes.secrets import NAMED_IN, SecretWatches, secrets_named
 from meshwright.providers.kubernetes.status import NAME
 from meshwright.providers.kubernetes.watches import AGAIN, Watches
 from meshwright.providers.moments import Moment, monotonic
@@ -50,7 +51,7 @@ class KubernetesSource:
     before an empty list after one with objects, or the removal of a kind, is accepted. `patience` is the time
     limit of `first`, and `discover` the time between discoveries; `pacing` is for the watches.
 
-    Secrets that gateways name are watched by name, once the gateways are known.
+    Secrets and ConfigMaps that gateways name are watched by name, once the gateways are known.
 
     The source begins with the state `kept` from a previous run if it may be of the same cluster, and discards
     this state once the cluster is known to be another one. `keep` receives the state for the next run, at
@@ -94,8 +95,8 @@ class KubernetesSource:
             pacing=pacing,
         )
         self._watches = self._watching(known=self._kept.watches)
-        self._watching_secrets = partial(SecretWatches, api, clock, self._note_changes, pacing=pacing)
-        self._secrets = self._watching_secrets()
+        self._watching_named = partial(NamedWatches, api, clock, self._note_changes, pacing=pacing)
+        self._named = self._watching_named()
         self._ages = Ages(self._watches)
         self._book = Book(api.name, scope)
         self._pending: dict[ObjectKey, Item[str] | None] = dict(self._watches.known())
@@ -133,7 +134,7 @@ class KubernetesSource:
     async def first(self) -> None:
         """Wait for the first lists, for `patience` at most; kinds that are missing then become problems.
 
-        Secrets are awaited after the gateways that name them, for `patience` at most as well.
+        Secrets and ConfigMaps are awaited after the gateways that name them, for `patience` at most as well.
         Raises SourceError without any objects, neither listed nor saved.
         """
         self._begin()
@@ -149,7 +150,7 @@ class KubernetesSource:
             await self._take()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._patience.total_seconds()):
-                    await self._settled(self._secrets.is_settled)
+                    await self._settled(self._named.is_settled)
             await self._take()
         except BaseException:
             await self.stop()  # without `run`, the started tasks would never end
@@ -173,7 +174,7 @@ class KubernetesSource:
         """Start again without the saved state, and replace all its objects by the ones of this cluster."""
         _log.warning("saved objects belong to another cluster and are discarded", cluster=self._cluster)
         begun, self._has_begun = self._has_begun, False  # an incomplete state must not be saved
-        self._kept, self._watches, self._secrets = SavedState(), self._watching(), self._watching_secrets()
+        self._kept, self._watches, self._named = SavedState(), self._watching(), self._watching_named()
         self._ages = Ages(self._watches)
         await self.stop()
         self._pending = {}
@@ -214,7 +215,7 @@ class KubernetesSource:
     async def _at_work(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watches.run(), name="kubernetes watches")
-            group.create_task(self._secrets.run(), name="kubernetes watches of secrets")
+            group.create_task(self._named.run(), name="kubernetes watches by name")
             if self._keep is not None:
                 group.create_task(self._identifying.run(self._woken.set), name="kubernetes cluster's UID")
 
@@ -234,7 +235,7 @@ class KubernetesSource:
         if changes:
             book = before.with_namespaces(changes)
             if moved := book.moved(before):
-                known = self._watches.items_in(moved), self._secrets.items_in(moved)
+                known = self._watches.items_in(moved), self._named.items_in(moved)
                 changes = {**known[0], **known[1], **changes}
             if sum(len(item.body) for item in changes.values() if item is not None) > AT_ONCE:
                 self._book = await asyncio.to_thread(book.taken, changes)
@@ -242,7 +243,7 @@ class KubernetesSource:
                 self._book = book.taken(changes)
             self._is_unkept = self._is_unkept or self._has_begun
             if any(key.kind in NAMED_IN for key in changes):
-                self._secrets.want(secrets_named(self._book.state.objects()))
+                self._named.want(objects_named(self._book.state.objects()))
         is_other = self._book.state is not before.state
         if is_other and self._has_begun:
             self._last_event = self._clock()
@@ -250,7 +251,7 @@ class KubernetesSource:
 
     def _log_problems(self, before: Book) -> bool:
         """Collect the problems, log the new and the resolved ones; return whether they have changed."""
-        own = said.problems(self._watches, self._secrets, self._identifying.refusal)
+        own = said.problems(self._watches, self._named, self._identifying.refusal)
         of_objects = self._book.state.problems()
         if own == self._own and of_objects is before.state.problems():
             return False

@@ -1,17 +1,17 @@
-"""Problems of a cluster source itself: unreadable kinds and Secrets, with the reason."""
+"""Problems of a cluster source itself: unreadable kinds, Secrets and ConfigMaps, with the reason."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from meshwright.kube.errors import Reason
-from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.kinds import CONFIG_MAP, NAMESPACE, SECRET, Kind
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
 from meshwright.providers.kubernetes.identity import SYSTEM
+from meshwright.providers.kubernetes.named_watches import NAMED, NamedWatches
 from meshwright.providers.kubernetes.resources import Plan, kind_of
 from meshwright.providers.kubernetes.running_watch import Place, shown
 from meshwright.providers.kubernetes.scope import Scope
-from meshwright.providers.kubernetes.secrets import SecretWatches
 from meshwright.providers.kubernetes.watches import Watches
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ
@@ -21,12 +21,16 @@ NAME: Final = "kubernetes"
 
 _STAYS: Final = "the objects read before stay in force"
 _NAMED: Final = 3
+_NEEDS: Final = {
+    CONFIG_MAP: "gateways need these CA certificates",
+    SECRET: "listeners of gateways need these certificates",
+}
 _KEPT: Final = (
     "the objects read before stay in force for empty_answer_hold_seconds, in case that is a mistake"
 )
 
 
-def problems(watches: Watches, secrets: SecretWatches, unidentified: str = "") -> Problems:
+def problems(watches: Watches, named: NamedWatches, unidentified: str = "") -> Problems:
     """Return the problems of the source, sorted, with one problem for all places with the same cause.
 
     `unidentified` is the reason why the cluster's UID is unknown.
@@ -36,7 +40,7 @@ def problems(watches: Watches, secrets: SecretWatches, unidentified: str = "") -
             *_discovery(watches),
             *_identity(unidentified),
             *_failing(watches),
-            *_failing_secrets(secrets),
+            *_failing_by_name(named),
             *_hold_problems(watches),
             *_unread(watches.plan),
         )
@@ -84,17 +88,21 @@ def _failing(watches: Watches) -> Iterator[Problem]:
         yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {text}")
 
 
-def _failing_secrets(secrets: SecretWatches) -> Iterator[Problem]:
-    """Yield one problem for the unreadable Secrets of a namespace, because one Role permits to read all."""
-    failing: dict[tuple[str, Reason | None], dict[str, str]] = {}
-    for (namespace, name), reflector in sorted(secrets.at.items()):
+def _failing_by_name(named: NamedWatches) -> Iterator[Problem]:
+    """Yield one problem for the unreadable Secrets of a namespace, because one Role permits to read all.
+
+    ConfigMaps are treated alike.
+    """
+    failing: dict[tuple[Kind, str, Reason | None], dict[str, str]] = {}
+    for key, reflector in sorted(named.at.items()):
         if reflector.figures.error:
-            failing.setdefault((namespace, reflector.figures.reason), {})[name] = reflector.figures.error
-    for (namespace, reason), errors in failing.items():
-        expected = f"{min(errors.values())}; listeners of gateways need these certificates"
+            place = key.kind, key.namespace, reflector.figures.reason
+            failing.setdefault(place, {})[key.name] = reflector.figures.error
+    for (kind, namespace, reason), errors in failing.items():
+        expected = f"{min(errors.values())}; {_NEEDS[kind]}"
         if reason is Reason.FORBIDDEN:
             expected = f"{expected}, so permit `list` and `watch` by a Role of this namespace"
-        subject = f"secrets {_listed([*errors])} in {namespace}"
+        subject = f"{NAMED[kind].plural} {_listed([*errors])} in {namespace}"
         yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, subject, expected)
 
 

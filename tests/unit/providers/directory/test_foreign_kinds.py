@@ -32,6 +32,7 @@ BODIES = {
     kinds.NAMESPACE: "",
     kinds.SERVICE_ACCOUNT: "",
     kinds.SECRET: "type: Opaque",
+    kinds.CONFIG_MAP: "data: {ca.crt: text}",
     kinds.SERVICE: "spec: {ports: [{name: tcp, port: 5432}]}",
     kinds.POD: "spec: {serviceAccountName: db}\nstatus: {podIP: 10.0.0.1}",
     kinds.ENDPOINTS: "subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 1}]}]",

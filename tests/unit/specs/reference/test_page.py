@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshwright.cli.offline import reference
-from meshwright.mesh.kinds import SECRET, UDP_ROUTE, Kind
+from meshwright.mesh.kinds import CONFIG_MAP, SECRET, UDP_ROUTE, Kind
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Severity
 from meshwright.providers.text.documents import Document, documents
@@ -36,8 +36,8 @@ def test_schema_files_equal_the_generated_ones(tmp_path: Path) -> None:
 
 
 def test_every_kind_that_is_read_is_in_the_reference() -> None:
-    """UDPRoute is left out, because it is always refused, and Secret is Kubernetes' own."""
-    assert set(KINDS) == set(READ) - {UDP_ROUTE, SECRET}
+    """UDPRoute is left out, because it is always refused, and Secret and ConfigMap are Kubernetes' own."""
+    assert set(KINDS) == set(READ) - {UDP_ROUTE, SECRET, CONFIG_MAP}
 
 
 @DESCRIBED

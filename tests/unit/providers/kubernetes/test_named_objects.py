@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from meshwright.kube.builtin import SECRETS
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.resource import Resource
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, RoutesFrom
@@ -16,9 +17,9 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.kubernetes import last_state
 from meshwright.providers.kubernetes.last_state import SavedState
+from meshwright.providers.kubernetes.named_objects import objects_named
 from meshwright.providers.kubernetes.resources import CORE
 from meshwright.providers.kubernetes.scope import Scope
-from meshwright.providers.kubernetes.secrets import SECRETS, secrets_named
 from meshwright.providers.objects import Form
 from tests.meshes import gateway as g
 from tests.tools.tls_secrets import EdgePair, self_signed
@@ -177,5 +178,6 @@ def test_secrets_of_sets_are_named_if_the_gateway_may_allow_the_sets(
         g.listener_set("far", g.https("https", "", "far"), at="default", namespace="far"),
         g.listener_set("lost", g.https("https", "", "lost"), gateway="missing"),
     )
-    named = secrets_named(dict(view.sourced.values_unrecorded()))
-    assert named == {("far" if name == "far" else "default", name) for name in expected}
+    named = objects_named(dict(view.sourced.values_unrecorded()))
+    places = {name: Namespace("far" if name == "far" else "default") for name in expected}
+    assert named == {ObjectKey(SECRET, place, name) for name, place in places.items()}

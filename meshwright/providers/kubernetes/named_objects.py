@@ -1,0 +1,61 @@
+"""Objects that are watched by name, because a gateway of the mesh or its ListenerSet names them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from meshwright.mesh.gateway.gateways import (
+    CONTROLLER_NAME,
+    Gateway,
+    GatewayClass,
+    ListenerSet,
+    RoutesFrom,
+)
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, SECRET
+from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.policies.smi import PolicyKey
+
+NAMED_IN: Final = frozenset({GATEWAY, GATEWAY_CLASS, LISTENER_SET})
+"""Kinds whose objects decide which Secrets and ConfigMaps are watched."""
+
+Names = frozenset[ObjectKey]
+
+
+def objects_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
+    """Return the Secrets and ConfigMaps that gateways of Meshwright's classes name.
+
+    Their ListenerSets count if the gateway may allow them. Labels of namespaces and ReferenceGrants are not
+    considered: they decide whether a gateway uses an object, and the permission of the API server
+    decides whether it is read.
+    """
+    found = [sourced.value for key, sourced in in_force.items() if key.kind in NAMED_IN]
+    classes = {
+        value.name
+        for value in found
+        if isinstance(value, GatewayClass) and value.controller == CONTROLLER_NAME
+    }
+    gateways: dict[PolicyKey, Gateway] = {
+        value.key: value for value in found if isinstance(value, Gateway) and value.class_name in classes
+    }
+    sets = [value for value in found if isinstance(value, ListenerSet) and _may_attach(value, gateways)]
+    owners: list[Gateway | ListenerSet] = [*gateways.values(), *sets]
+    return frozenset(name for owner in owners for name in _certificates(owner))
+
+
+def _may_attach(found: ListenerSet, gateways: Mapping[PolicyKey, Gateway]) -> bool:
+    gateway = None if found.gateway is None else gateways.get(found.gateway)
+    if gateway is None:
+        return False
+    match gateway.allowed_sets.namespaces:
+        case RoutesFrom.NONE:
+            return False
+        case RoutesFrom.SAME:
+            return found.key.namespace == gateway.key.namespace
+        case RoutesFrom.ALL | RoutesFrom.SELECTOR:
+            return True
+
+
+def _certificates(owner: Gateway | ListenerSet) -> Iterator[ObjectKey]:
+    for listener in owner.listeners:
+        for reference in listener.tls.certificates if listener.tls is not None else ():
+            if reference.kind == SECRET:
+                yield ObjectKey(SECRET, reference.namespace or owner.key.namespace, reference.name)
