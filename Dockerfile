@@ -45,7 +45,7 @@ LABEL org.opencontainers.image.title="Meshwright's sidecar" \
       org.opencontainers.image.licenses="Apache-2.0"
 # hadolint ignore=DL3008
 RUN apt-get update \
- && apt-get install --no-install-recommends -y iproute2 iptables python3 \
+ && apt-get install --no-install-recommends -y ca-certificates iproute2 iptables python3 \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=environment /opt/meshwright /opt/meshwright
 COPY --from=envoy /envoy/envoy/_bin/envoy /usr/local/bin/envoy

@@ -6,7 +6,9 @@ are not recomputed.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
+from catalog.policy.backend_tls import backend_tls
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted, ports_in_plain
@@ -21,6 +23,7 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import BalancingAlgorithm, HealthCheck, UpstreamPolicy
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 from meshwright.mesh.values.cached_hash import SharedTuple
@@ -55,26 +58,32 @@ def destinations_of(
     view: View, client: ServiceIdentity | None, backends: Iterable[tuple[WeightedBackend, bool]]
 ) -> SharedTuple[ServiceDestination]:
     """Return the destinations of backends, each with whether it gets requests, sorted, without endpoints."""
-    named: dict[tuple[ServiceKey, str, bool, HttpVersion], bool] = {}
+    named: dict[tuple[ServiceKey, str, bool, HttpVersion, PolicyKey | None], bool] = {}
     for backend, is_http in backends:
         if isinstance(backend.upstream, ServiceKey):
-            place = (backend.upstream, backend.target_port, backend.as_called, backend.version)
+            place = (backend.upstream, backend.target_port, backend.as_called, backend.version, backend.tls)
             # One destination per place: HTTP if any service with a route to it speaks HTTP.
             named[place] = named.get(place, False) or is_http
     return SharedTuple(
-        _open_to_all(view, key, target_port, is_http, as_called, version)
+        _open_to_all(view, key, target_port, is_http, as_called, version, tls)
         if (asked := relevant_client(view, client, key)) is None
-        else _destination(view, asked, key, target_port, is_http, as_called, version)
-        for (key, target_port, as_called, version), is_http in sorted(named.items())
+        else _destination(view, asked, key, target_port, is_http, as_called, version, tls)
+        for (key, target_port, as_called, version, tls), is_http in sorted(named.items(), key=_order)
     )
 
 
 @derived
 def _open_to_all(
-    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool, version: HttpVersion
+    view: View,
+    key: ServiceKey,
+    target_port: str,
+    is_http: bool,
+    as_called: bool,
+    version: HttpVersion,
+    tls: PolicyKey | None,
 ) -> ServiceDestination:
     # A derived value without the client in its key, so all clients share it.
-    return _destination(view, None, key, target_port, is_http, as_called, version)
+    return _destination(view, None, key, target_port, is_http, as_called, version, tls)
 
 
 def _destination(
@@ -85,6 +94,7 @@ def _destination(
     is_http: bool,
     as_called: bool,
     version: HttpVersion,
+    tls: PolicyKey | None,
 ) -> ServiceDestination:
     # The called endpoint answers, so there is no choice for an UpstreamPolicy to change.
     policy = None if as_called else policy_of(view, key)
@@ -102,7 +112,15 @@ def _destination(
         balancing=BalancingAlgorithm.ROUND_ROBIN if policy is None else policy.load.balancing,
         checking=None if policy is None else _checking(view, policy, target_port),
         version=version,
+        tls=None if tls is None else backend_tls(view, tls),
     )
+
+
+def _order(
+    item: tuple[tuple[ServiceKey, str, bool, HttpVersion, PolicyKey | None], bool],
+) -> tuple[Any, ...]:
+    *place, tls = item[0]
+    return (*place, "" if tls is None else str(tls))
 
 
 def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthCheck | None:

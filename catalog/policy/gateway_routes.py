@@ -8,6 +8,7 @@ A share never moves to other backends:
 | backend | answer to its share |
 |---|---|
 | missing, or with an unknown filter | 500; for gRPC 503, which is UNAVAILABLE for its clients |
+| its BackendTLSPolicy cannot verify certificates | the same |
 | the client may not call it | 403 |
 | without endpoints | 503, by the caller's proxy |
 | weight 0 | none |
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
+from catalog.policy.backend_tls import is_broken, policy_at_edge
 from catalog.policy.objects.gateway_precedence import RoutedMatch, by_age, ordered
 from catalog.policy.objects.routing import Place
 from catalog.policy.objects.upstreams import fails_over, keys_of
@@ -215,6 +217,9 @@ def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend
     # A Service without workloads has none that could refuse: its share gets 503, as with any empty Service.
     if not caller.reached(place) and not is_vacant(caller.view, place):
         return AnsweredShare(HTTPStatus.FORBIDDEN, backend.weight)
+    policy = policy_at_edge(caller.view, place) if caller.is_gateway else None
+    if policy is not None and is_broken(caller.view, policy):
+        return AnsweredShare(_broken(kind), backend.weight)
     changes = ShareChanges(
         backend.filters.request_headers,
         backend.filters.response_headers,
@@ -223,7 +228,8 @@ def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend
     )
     own = None if changes == ShareChanges() else changes
     version = _version(kind, place[1]) if caller.is_gateway and caller.has_requests else HttpVersion.CALLERS
-    return WeightedBackend(place[0], place[1].target, backend.weight, own=own, version=version)
+    tls = None if policy is None else policy.key
+    return WeightedBackend(place[0], place[1].target, backend.weight, own=own, version=version, tls=tls)
 
 
 def _version(kind: Kind, port: ServicePort) -> HttpVersion:
@@ -245,13 +251,19 @@ def _mirrors(
 ) -> tuple[RequestMirror, ...]:
     """Return the copies to existing places that the clients may call."""
     return tuple(
-        RequestMirror(
-            WeightedBackend(
-                found.service, found.port.target, 1, version=_version_of_copies(caller, kind, found.port)
-            ),
-            mirror.numerator,
-            mirror.denominator,
-        )
+        RequestMirror(backend, mirror.numerator, mirror.denominator)
         for mirror, found in zip(filters.mirrors, resolved, strict=True)
-        if isinstance(found, ServicePlace) and caller.reached((found.service, found.port))
+        if isinstance(found, ServicePlace) and (backend := _copied(caller, kind, found)) is not None
     )
+
+
+def _copied(caller: _Caller, kind: Kind, found: ServicePlace) -> WeightedBackend | None:
+    """Return the backend of copies; None if they would be refused, or could not be verified."""
+    place = found.service, found.port
+    policy = policy_at_edge(caller.view, place) if caller.is_gateway else None
+    is_refused = policy is not None and is_broken(caller.view, policy)
+    if is_refused or not caller.reached(place):
+        return None
+    version = _version_of_copies(caller, kind, found.port)
+    tls = None if policy is None else policy.key
+    return WeightedBackend(found.service, found.port.target, 1, version=version, tls=tls)

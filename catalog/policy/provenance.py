@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.policy.backend_tls import objects_of_backend_tls
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.edge import ports_of_gateway, secrets_of_gateway
 from catalog.policy.group_policy import proxy_policy
@@ -66,7 +67,7 @@ from meshwright.mesh.objects import EndpointSlice, ObjectKey
 from meshwright.mesh.origins import FromSource, Origin
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey, ServicePort
-from meshwright.mesh.workload import WorkloadKey
+from meshwright.mesh.workload import Edge, WorkloadKey
 
 ISSUER: Final = FromSource("certificates")
 """Origin of certificates and CA certificates."""
@@ -175,8 +176,10 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             there = places_behind(view, called, side) if called in view.services else ()
             for answering in dict.fromkeys(place[0] for place in there):
                 yield from _upstream_policy(view, answering)
-        case DestinationPolicy(answering):
+        case DestinationPolicy(answering, target_port):
             yield from _upstream_policy(view, answering)
+            if isinstance(group.interception, Edge) and answering in view.services:
+                yield from objects_of_backend_tls(view, answering, target_port)
             yield from _config(view)
         case OutsideAccess() | MeshWide():
             yield from _config(view)

@@ -8,6 +8,7 @@ For requests that come through a gateway the specification demands a grant.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from catalog.relations.backend_tls.deciding import deciding_policy
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.verdicts import (
     BrokenReference,
@@ -97,7 +98,7 @@ class _Resolver:
                 f"namespace {self.route.namespace} refer to {target}"
             )
             return BrokenReference(ResolvedReason.REF_NOT_PERMITTED, message, field, target)
-        return _place_of(self.view, backend, field, requests=requests)
+        return _place_of(self.view, backend, field, requests=requests, at_gateways=self.at_gateways)
 
 
 def _unknown(filters: Filters, field: str) -> Iterator[BrokenReference]:
@@ -112,7 +113,9 @@ def _of_backend(filters: Filters) -> Filters:
     return replace(filters, unknown=(*filters.unknown, *(name for name, given in whole if given is not None)))
 
 
-def _place_of(view: View, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
+def _place_of(
+    view: View, backend: BackendObject, field: str, *, requests: bool, at_gateways: bool
+) -> Resolution:
     """Return the Service port behind a reference, or the reason why the reference is broken."""
     key = backend_service(backend)
     if key is None:
@@ -129,7 +132,8 @@ def _place_of(view: View, backend: BackendObject, field: str, *, requests: bool)
     if port is None:
         message = f"Service {key} does not have port {backend.port}"
         return BrokenReference(ResolvedReason.BACKEND_NOT_FOUND, message, field)
-    if requests and _is_declared_otherwise(port):
+    is_secured = at_gateways and port.secure and deciding_policy(view, key, port) is not None
+    if requests and _is_declared_otherwise(port) and not is_secured:
         message = f"port {port.port} of Service {key} speaks {port.protocol}, as its appProtocol declares"
         return BrokenReference(ResolvedReason.UNSUPPORTED_PROTOCOL, message, field)
     return ServicePlace(key, port)

@@ -10,6 +10,7 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, kinds, workloads
 from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
+from meshwright.mesh.gateway.backend_tls import BackendTLSPolicy
 from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, ListenerSet
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
@@ -24,6 +25,7 @@ from meshwright.mesh.gateway.routes import (
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
     CONFIG_MAP,
     GATEWAY,
     GATEWAY_CLASS,
@@ -55,6 +57,9 @@ gateway_classes: Final = kind(
     GatewayClass, GATEWAY_CLASS, "GatewayClasses", lambda gateway_class: gateway_class.name
 )
 listener_sets: Final = kind(ListenerSet, LISTENER_SET, "ListenerSets", lambda found: found.key)
+backend_tls_policies: Final = kind(
+    BackendTLSPolicy, BACKEND_TLS_POLICY, "BackendTLSPolicies", lambda policy: policy.key
+)
 tls_secrets: Final = kind(TlsSecret, SECRET, "Secrets with certificates", lambda secret: secret.key)
 """Secrets, whose keys are hidden from everything that prints; only those named by a gateway matter."""
 ca_bundles: Final = kind(CaBundle, CONFIG_MAP, "ConfigMaps with CA certificates", lambda bundle: bundle.key)
@@ -129,6 +134,13 @@ routes_by_gateway: Final = IN_VIEW.index("Gateway API routes by gateway", gatewa
 routes_by_set: Final = IN_VIEW.index("Gateway API routes by ListenerSet", gateway_routes, _sets)
 sets_by_gateway: Final = IN_VIEW.index("ListenerSets by gateway", listener_sets, _gateway)
 """ListenerSets by the gateway that they name; the gateway may be missing, or allow none."""
+routes_by_backend: Final = IN_VIEW.index(
+    "Gateway API routes by backend", gateway_routes, lambda _, route: backends_named(route)
+)
+"""Routes by the Services among their backends, those for copies included; the Service may be missing."""
+backend_policies_by_service: Final = IN_VIEW.index(
+    "BackendTLSPolicies by Service", backend_tls_policies, lambda _, policy: policy.services
+)
 routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )

@@ -83,6 +83,7 @@ REFERENCE_GRANT: Final = _known("ReferenceGrant", GATEWAY_API)
 GATEWAY: Final = _known("Gateway", GATEWAY_API)
 GATEWAY_CLASS: Final = _known("GatewayClass", GATEWAY_API)
 LISTENER_SET: Final = _known("ListenerSet", GATEWAY_API)
+BACKEND_TLS_POLICY: Final = _known("BackendTLSPolicy", GATEWAY_API)
 EXPERIMENTAL_GATEWAY_API: Final = "gateway.networking.x-k8s.io"
 """API group of the Gateway API's experimental kinds."""
 # Not an input of the mesh: only its status is written.

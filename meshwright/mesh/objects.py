@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.backend_tls import BackendTLSPolicy
 from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, ListenerSet
 from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, ReferenceGrant, TLSRoute
@@ -128,7 +129,8 @@ class NamespaceObject:
 
 
 MeshObject = (
-    CaBundle
+    BackendTLSPolicy
+    | CaBundle
     | ExternalAuthorization
     | Egress
     | EndpointSlice

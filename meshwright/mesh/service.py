@@ -97,7 +97,8 @@ class ServicePort:
 
     `target_port` is a number, or the name of a port of the workloads. `protocol_source` is the origin of
     `protocol` (`appProtocol`, `name`, `port`, `default`), for explanations. With `http2` the application
-    declares that it speaks HTTP/2 in plain text (`appProtocol: kubernetes.io/h2c`).
+    declares that it speaks HTTP/2 in plain text (`appProtocol: kubernetes.io/h2c`), and with `secure` that
+    it speaks HTTP with TLS (`https` or `kubernetes.io/wss`).
     """
 
     port: Port
@@ -106,6 +107,7 @@ class ServicePort:
     name: str = ""
     protocol_source: str = "default"
     http2: bool = False
+    secure: bool = False
 
     @property
     def target(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
     CONFIG_MAP,
     CRON_JOB,
     DAEMON_SET,
@@ -59,6 +60,7 @@ from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.secrets import tls_secret
 from meshwright.specs.core.services import namespace, service, service_account
+from meshwright.specs.gateway.backend_tls import backend_tls_policy
 from meshwright.specs.gateway.classes import gateway_class
 from meshwright.specs.gateway.gateways import gateway, listener_set
 from meshwright.specs.gateway.grants import reference_grant
@@ -136,6 +138,7 @@ _READERS: Final = (
     Reader(GATEWAY_CLASS, ("v1", "v1beta1"), gateway_class),
     Reader(GATEWAY, ("v1", "v1beta1"), gateway),
     Reader(LISTENER_SET, ("v1",), listener_set),
+    Reader(BACKEND_TLS_POLICY, ("v1", "v1alpha3"), backend_tls_policy),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SECRET, ("v1",), tls_secret),
@@ -172,7 +175,7 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
     ),
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
-    GATEWAY_API: frozenset({"BackendTLSPolicy", UDP_ROUTE.name}),
+    GATEWAY_API: frozenset({UDP_ROUTE.name}),
 }
 """Other kinds of known groups, which are not part of a mesh."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
 from catalog.store.view import MeshSettings, View
+from meshwright.mesh.gateway.backend_tls import AltName, BackendTLSPolicy, PolicyTarget
 from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.filters import Filters
 from meshwright.mesh.gateway.gateways import (
@@ -32,6 +33,7 @@ from meshwright.mesh.gateway.routes import (
 from meshwright.mesh.gateway.rules import Backend, Rule
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
     CONFIG_MAP,
     GATEWAY,
     GATEWAY_CLASS,
@@ -68,6 +70,7 @@ _OURS = (
     | ReferenceGrant
     | TlsSecret
     | CaBundle
+    | BackendTLSPolicy
 )
 
 
@@ -183,6 +186,28 @@ def ca_bundle(name: str = "ca", *, namespace: str = "default", fault: str = "") 
     return CaBundle(key, fault=fault) if fault else CaBundle(key, f"[{name}]")
 
 
+def backend_policy(
+    name: str = "tls",
+    *targets: str,
+    authorities: tuple[str, ...] = ("ca",),
+    well_known: str = "",
+    names: tuple[AltName, ...] = (),
+    namespace: str = "default",
+    created: str = "",
+) -> BackendTLSPolicy:
+    """Make a BackendTLSPolicy for `web.example`; a target is `<service>` or `<service>/<port name>`."""
+    split = (target.partition("/") for target in targets or ("web",))
+    return BackendTLSPolicy(
+        a.policy_key(name, namespace),
+        tuple(PolicyTarget(SERVICE, service, section or None) for service, _, section in split),
+        "web.example",
+        () if well_known else tuple(ObjectReference(CONFIG_MAP, item) for item in authorities),
+        well_known,
+        names,
+        created=created,
+    )
+
+
 def gateway(
     name: str, *listeners: Listener, namespace: str = "default", class_name: str = "meshwright"
 ) -> Gateway:
@@ -242,12 +267,21 @@ def tls_route(
 
 
 def key_of(
-    thing: GatewayRoute | Gateway | GatewayClass | ListenerSet | ReferenceGrant | TlsSecret | CaBundle,
+    thing: GatewayRoute
+    | Gateway
+    | GatewayClass
+    | ListenerSet
+    | ReferenceGrant
+    | TlsSecret
+    | CaBundle
+    | BackendTLSPolicy,
 ) -> ObjectKey:
-    """Return the object key of a route, gateway, class, set, grant, Secret or ConfigMap."""
+    """Return the object key of a route, gateway, class, set, grant, Secret, ConfigMap or policy."""
     match thing:
         case CaBundle(key):
             return ObjectKey.from_name(CONFIG_MAP, key)
+        case BackendTLSPolicy(key):
+            return ObjectKey.from_name(BACKEND_TLS_POLICY, key)
         case TlsSecret(key):
             return ObjectKey.from_name(SECRET, key)
         case ReferenceGrant(key):

@@ -48,10 +48,51 @@ def self_signed(
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    private = key.private_bytes(
+    return EdgePair(_pem(certificate).encode(), _private(key))
+
+
+class Authority:
+    """A CA with an ECDSA key, valid one day before and after now; `pem` is its certificate."""
+
+    def __init__(self, name: str = "ca") -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        limits = x509.BasicConstraints(ca=True, path_length=None)
+        self.pem = _pem(self._signed(self._name, self._key.public_key(), limits))
+
+    def issue(self, *names: str, uris: tuple[str, ...] = ()) -> EdgePair:
+        """Return a certificate for DNS names and URIs, with a new key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        general = [*map(x509.DNSName, names), *map(x509.UniformResourceIdentifier, uris)]
+        extension = x509.SubjectAlternativeName(general)
+        chain = _pem(self._signed(x509.Name([]), key.public_key(), extension)).encode()
+        return EdgePair(chain, _private(key))
+
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, extension: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _DAY)
+            .not_valid_after(now + _DAY)
+            .add_extension(extension, critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _private(key: CertificateIssuerPrivateKeyTypes) -> bytes:
+    return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return EdgePair(certificate.public_bytes(serialization.Encoding.PEM), private)
 
 
 def secret(

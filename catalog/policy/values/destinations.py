@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 
 from catalog.policy.values.route_actions import HttpVersion
+from meshwright.mesh.gateway.backend_tls import AltName
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.limits import ConnectionLimits
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import (
     BalancingAlgorithm,
     HealthCheck,
@@ -46,7 +48,8 @@ class ServiceDestination(CachedHash):
     clients of the mesh are equal. `limits` hold for each caller. `ejecting` replaces the mesh's outlier
     detection, unless `None`. `checking` is the active health check, if any. `near` is the locality of callers
     with a preference for near endpoints. Requests are sent in the `version` of HTTP. With `plain`, no
-    endpoint has a sidecar, and a gateway connects without TLS; the mesh never does.
+    endpoint has a sidecar, and a gateway connects without the mesh's TLS; the mesh never does. `tls` is then
+    the TLS that a BackendTLSPolicy demands, if any.
     """
 
     service: ServiceKey
@@ -64,6 +67,21 @@ class ServiceDestination(CachedHash):
     near: CallerLocality | None = None
     version: HttpVersion = HttpVersion.CALLERS
     plain: bool = False
+    tls: "BackendTls | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class BackendTls:
+    """TLS of a gateway to endpoints without a sidecar, by a BackendTLSPolicy.
+
+    An endpoint's certificate must be signed by `roots` (PEM; None for those of the proxy's system), and have
+    one of the `names`.
+    """
+
+    policy: PolicyKey
+    server_name: str
+    names: tuple[AltName, ...]
+    roots: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from catalog.policy.values.route_actions import Forward, HttpVersion, WeightedBa
 from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retries
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
@@ -77,6 +78,6 @@ class OutboundService(CachedBackends):
                 yield from action.backends()
 
 
-def _place(backend: WeightedBackend) -> tuple[Upstream, str, bool, HttpVersion]:
+def _place(backend: WeightedBackend) -> tuple[Upstream, str, bool, HttpVersion, PolicyKey | None]:
     """Return all that identifies the destination of a share."""
-    return backend.upstream, backend.target_port, backend.as_called, backend.version
+    return backend.upstream, backend.target_port, backend.as_called, backend.version, backend.tls

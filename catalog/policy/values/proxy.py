@@ -123,9 +123,10 @@ def _service_order(service: OutboundService) -> tuple[Any, ...]:
 def _destination_order(result: Destination) -> tuple[Any, ...]:
     match result:
         case ServiceDestination(service, target_port):
-            return (*_upstream_order(service), target_port, result.as_called, result.version)
+            policy = "" if result.tls is None else str(result.tls.policy)
+            return (*_upstream_order(service), target_port, result.as_called, result.version, policy)
         case ExternalDestination(host, port):
-            return (*_upstream_order(host), str(port), False, "")
+            return (*_upstream_order(host), str(port), False, "", "")
 
 
 def _upstream_order(upstream: Upstream) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from typing import Final
 from meshwright.mesh.gateway.filters import Redirect, Rewrite
 from meshwright.mesh.gateway.rules import RuleRetry
 from meshwright.mesh.policies.routing import HeaderChanges
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey
 from meshwright.mesh.service import Upstream
 
@@ -31,7 +32,7 @@ class WeightedBackend:
     """A share of the calls: an upstream's target port (number or name) and a relative weight.
 
     With `as_called` the called endpoint answers, and no other is chosen (headless services). `own` are
-    changes for this share alone.
+    changes for this share alone. `tls` is the BackendTLSPolicy for endpoints without a sidecar, if any.
     """
 
     upstream: Upstream
@@ -40,6 +41,7 @@ class WeightedBackend:
     as_called: bool = False
     own: "ShareChanges | None" = None
     version: HttpVersion = HttpVersion.CALLERS
+    tls: PolicyKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

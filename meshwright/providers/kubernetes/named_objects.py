@@ -1,8 +1,9 @@
-"""Objects that are watched by name, because a gateway of the mesh or its ListenerSet names them."""
+"""Objects that are watched by name, because a gateway of the mesh, its ListenerSet or a policy names them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from meshwright.mesh.gateway.backend_tls import BackendTLSPolicy
 from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
     Gateway,
@@ -10,11 +11,11 @@ from meshwright.mesh.gateway.gateways import (
     ListenerSet,
     RoutesFrom,
 )
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, SECRET
+from meshwright.mesh.kinds import BACKEND_TLS_POLICY, CONFIG_MAP, GATEWAY, GATEWAY_CLASS, LISTENER_SET, SECRET
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.policies.smi import PolicyKey
 
-NAMED_IN: Final = frozenset({GATEWAY, GATEWAY_CLASS, LISTENER_SET})
+NAMED_IN: Final = frozenset({BACKEND_TLS_POLICY, GATEWAY, GATEWAY_CLASS, LISTENER_SET})
 """Kinds whose objects decide which Secrets and ConfigMaps are watched."""
 
 Names = frozenset[ObjectKey]
@@ -23,7 +24,8 @@ Names = frozenset[ObjectKey]
 def objects_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
     """Return the Secrets and ConfigMaps that gateways of Meshwright's classes name.
 
-    Their ListenerSets count if the gateway may allow them. Labels of namespaces and ReferenceGrants are not
+    Their ListenerSets count if the gateway may allow them, and BackendTLSPolicies, which name ConfigMaps of
+    their own namespaces, if there is a gateway. Labels of namespaces and ReferenceGrants are not
     considered: they decide whether a gateway uses an object, and the permission of the API server
     decides whether it is read.
     """
@@ -38,7 +40,13 @@ def objects_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
     }
     sets = [value for value in found if isinstance(value, ListenerSet) and _may_attach(value, gateways)]
     owners: list[Gateway | ListenerSet] = [*gateways.values(), *sets]
-    return frozenset(name for owner in owners for name in _certificates(owner))
+    policies = [value for value in found if isinstance(value, BackendTLSPolicy)] if gateways else []
+    return frozenset(
+        (
+            *(name for owner in owners for name in _certificates(owner)),
+            *(name for policy in policies for name in _authorities(policy)),
+        )
+    )
 
 
 def _may_attach(found: ListenerSet, gateways: Mapping[PolicyKey, Gateway]) -> bool:
@@ -59,3 +67,9 @@ def _certificates(owner: Gateway | ListenerSet) -> Iterator[ObjectKey]:
         for reference in listener.tls.certificates if listener.tls is not None else ():
             if reference.kind == SECRET:
                 yield ObjectKey(SECRET, reference.namespace or owner.key.namespace, reference.name)
+
+
+def _authorities(policy: BackendTLSPolicy) -> Iterator[ObjectKey]:
+    for reference in policy.authorities:
+        if reference.kind == CONFIG_MAP:
+            yield ObjectKey(CONFIG_MAP, policy.key.namespace, reference.name)

@@ -54,7 +54,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
     The target port is a number or a name, as in the policy.
 
     The name ends in `|as-called` if the called endpoint itself must answer, and in `|http1` or `|http2` if
-    requests are sent in this version. For a host outside of the mesh the name is `<host>:<port>`.
+    requests are sent in this version. With a BackendTLSPolicy `|tls|<ns>/<policy>` follows. For a host
+    outside of the mesh the name is `<host>:<port>`.
     """
     match place:
         case ExternalDestination(host, port):
@@ -66,7 +67,10 @@ def cluster(place: WeightedBackend | Destination) -> str:
         case WeightedBackend(upstream):
             name = f"{upstream}|{place.target_port}"
     if place.version is not HttpVersion.CALLERS:
-        return f"{name}|{place.version}"
+        name = f"{name}|{place.version}"
+    if place.tls is not None:
+        policy = place.tls if isinstance(place.tls, PolicyKey) else place.tls.policy
+        return f"{name}|tls|{policy}"
     return f"{name}|as-called" if place.as_called else name
 
 

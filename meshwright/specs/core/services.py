@@ -16,7 +16,7 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.manifest import LABEL_RULE, Manifest, sidecar_driver
 from meshwright.specs.own.dns import dns_names
-from meshwright.specs.values.protocols import BY_NAME, decide, declares_http2
+from meshwright.specs.values.protocols import BY_NAME, decide, declares_http2, declares_https
 from meshwright.specs.values.references import ADDRESS_RULE, address, addresses
 
 _OF_KUBE_PROXY = (
@@ -175,7 +175,8 @@ def _port(fields: Fields, number: Port) -> ServicePort:
         )
     protocol, source = decide(app_protocol, name, number)
     http2 = declares_http2(app_protocol, name)
-    service_port = ServicePort(number, _target_port(fields, number), protocol, name, source, http2)
+    secure, target = declares_https(app_protocol), _target_port(fields, number)
+    service_port = ServicePort(number, target, protocol, name, source, http2, secure)
     fields.skim()
     return service_port
 

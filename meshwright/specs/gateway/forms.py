@@ -88,6 +88,12 @@ LABEL_VALUE: Final = _form(
     "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
     63,
 )
+WELL_KNOWN: Final = _form(
+    "must be System, or a name such as example.com/authorities",
+    rf"System|{_SUBDOMAIN}/([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]",
+    253,
+)
+URI: Final = _form("must be a URI such as spiffe://shop.example/cart", "[^:/?#]+://.*", 253)
 ANNOTATION_VALUE: Final = _form("must be a text", ".*", 4096)
 
 

@@ -57,6 +57,11 @@ def declares_http2(app_protocol: str | None, name: str) -> bool:
     return name.split("-", 1)[0] in _HTTP2
 
 
+def declares_https(app_protocol: str | None) -> bool:
+    """Return whether a port declares HTTP with TLS of the application, by appProtocol."""
+    return (app_protocol or "").lower() in ("https", "kubernetes.io/wss")
+
+
 def decide(app_protocol: str | None, name: str, port: Port) -> tuple[Protocol, str]:
     """Return the protocol and its origin: `appProtocol`, `name`, `port` or `default`.
 

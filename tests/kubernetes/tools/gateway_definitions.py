@@ -10,6 +10,7 @@ KINDS = (
     "gatewayclasses",
     "gateways",
     "listenersets",
+    "backendtlspolicies",
     "httproutes",
     "grpcroutes",
     "tlsroutes",

@@ -71,7 +71,6 @@ def test_presets_config_map_of_osm_is_a_warning() -> None:
     ("api_version", "kind", "called"),
     [
         ("cert-manager.io/v1", "Certificate", "Certificate.cert-manager.io"),
-        ("gateway.networking.k8s.io/v1", "BackendTLSPolicy", "BackendTLSPolicy.gateway.networking.k8s.io"),
         ("gateway.networking.k8s.io/v1alpha2", "UDPRoute", "UDPRoute.gateway.networking.k8s.io"),
         ("projectcontour.io/v1", "HTTPProxy", "HTTPProxy.projectcontour.io"),
         ("serving.knative.dev/v1", "Service", "Service.serving.knative.dev"),

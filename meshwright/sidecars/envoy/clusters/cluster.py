@@ -31,7 +31,7 @@ from meshwright.sidecars.envoy.clusters.endpoints import endpoint
 from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from meshwright.sidecars.envoy.security import tls
 from protos.envoy.config.cluster.v3 import cluster_pb2
-from protos.envoy.config.core.v3 import protocol_pb2
+from protos.envoy.config.core.v3 import base_pb2, protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
 from xds.protocol.resources.resource import ENDPOINT, Resource, encode
@@ -53,12 +53,14 @@ _BALANCING: Final = {
 def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """Return the cluster of a destination, with mutual TLS to the expected identities unless it is `plain`.
 
+    A `plain` destination may have the TLS of a BackendTLSPolicy.
+
     ADS delivers the endpoints. A removed endpoint is dropped at once, whether healthy or not. For a
     destination `as_called` the endpoint is the connection's original destination; the listener passes only
     calls to known endpoints. HTTP requests keep their protocol version.
     """
     name = names.cluster(wanted)
-    message = _Cluster(name=name, transport_socket=None if wanted.plain else tls.upstream(terms, wanted))
+    message = _Cluster(name=name, transport_socket=_security(terms, wanted))
     kind = _Kind(
         wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing, wanted.version
     )
@@ -68,6 +70,14 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     needed = frozenset() if wanted.plain else tls.references(terms)
     # A cluster of the original destination needs no load assignment.
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
+
+
+def _security(terms: MeshTerms, wanted: ServiceDestination) -> base_pb2.TransportSocket | None:
+    if not wanted.plain:
+        return tls.upstream(terms, wanted)
+    if wanted.tls is None:
+        return None
+    return tls.to_backend(wanted.tls, wanted.version if wanted.is_http else None)
 
 
 def application(

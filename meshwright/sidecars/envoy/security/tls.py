@@ -4,16 +4,19 @@ Within the mesh ALPN is not set. Envoy's HTTP codec then detects the HTTP/2 pref
 port accepts HTTP/1.1 and gRPC; an own ALPN value would be treated as HTTP/1.
 """
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.values.destinations import ServiceDestination, TlsOrigination
+from catalog.policy.values.destinations import BackendTls, ServiceDestination, TlsOrigination
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted
+from catalog.policy.values.route_actions import HttpVersion
 from catalog.policy.values.terms import MeshTerms, TlsRange
 from meshwright.mesh.config import TlsVersion
+from meshwright.mesh.gateway.backend_tls import AltName, AltNameType
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.callers import AuthenticatedName
@@ -22,7 +25,7 @@ from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
-from protos.envoy.type.matcher.v3 import string_pb2
+from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 from xds.protocol.resources.resource import SECRET, Reference
 
 ALIKE: Final = 16
@@ -33,6 +36,9 @@ _YES: Final = BoolValue(value=True)
 _NO: Final = BoolValue(value=False)
 _OUTSIDE: Final = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3)
 """TLS versions with clients and hosts outside of the mesh."""
+SYSTEM_ROOTS: Final = "/etc/ssl/certs/ca-certificates.crt"
+"""File with the CA certificates of the system, in Debian and its relatives, on which Envoy's images stand."""
+_ALPN: Final = {HttpVersion.HTTP1: "http/1.1", HttpVersion.HTTP2: "h2"}
 _Matcher = common_pb2.SubjectAltNameMatcher
 
 
@@ -136,6 +142,29 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
+def to_backend(wanted: BackendTls, version: HttpVersion | None) -> base_pb2.TransportSocket:
+    """Return the TLS of a gateway to an application, as a BackendTLSPolicy demands; None for connections.
+
+    The gateway presents no certificate. The version of HTTP is requested by ALPN, because many servers speak
+    HTTP/2 only after such a request. The TLS versions are 1.2 and 1.3, independent of the mesh's own setting.
+    """
+    matchers = [_alt_name(name) for name in wanted.names]
+    roots = base_pb2.DataSource(filename=SYSTEM_ROOTS)
+    if wanted.roots is not None:
+        roots = base_pb2.DataSource(inline_string=wanted.roots)
+    context = tls_pb2.UpstreamTlsContext(
+        common_tls_context=tls_pb2.CommonTlsContext(
+            tls_params=_parameters(_OUTSIDE),
+            validation_context=common_pb2.CertificateValidationContext(
+                trusted_ca=roots, match_typed_subject_alt_names=matchers
+            ),
+            alpn_protocols=[] if version is None else [_ALPN[version]],
+        ),
+        sni=wanted.server_name,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
 def references(terms: MeshTerms) -> frozenset[Reference]:
     """Return the secrets for every TLS context of a proxy."""
     return frozenset(
@@ -198,6 +227,17 @@ def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -
     """
     accepted = sorted(identity.spiffe_id(trust_domain) for identity in set(identities))
     return [_uri(string_pb2.StringMatcher(exact=item)) for item in accepted or (f"spiffe://{trust_domain}/",)]
+
+
+def _alt_name(wanted: AltName) -> _Matcher:
+    """Match a name exactly, or names of one more label for a name such as `*.shop.example`."""
+    if wanted.type is AltNameType.URI:
+        return _uri(string_pb2.StringMatcher(exact=wanted.name))
+    if not wanted.name.startswith("*."):
+        # Envoy accepts a certificate for `*.shop.example` too, as clients do.
+        return _dns(string_pb2.StringMatcher(exact=wanted.name))
+    label = rf"(?i)[^.]+{re.escape(wanted.name[1:])}"
+    return _dns(string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=label)))
 
 
 def _name(name: str) -> _Matcher:

@@ -6,7 +6,16 @@ from typing import Final
 from meshwright.mesh import kinds
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Meanings
-from meshwright.specs.reference.meanings import core, gateway, gateways, osm, osm_policy, policy, smi
+from meshwright.specs.reference.meanings import (
+    backend_tls,
+    core,
+    gateway,
+    gateways,
+    osm,
+    osm_policy,
+    policy,
+    smi,
+)
 from meshwright.specs.reference.meanings import own_kinds as own
 
 _CONTROLLER: Final = "A controller of Pods, read to check its Pods before they run."
@@ -62,6 +71,10 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.GATEWAY_CLASS: ("The controller of a class of gateways.", gateways.GATEWAY_CLASS),
     kinds.GATEWAY: ("Ports at the edge of the mesh, to which routes attach.", gateways.GATEWAY),
     kinds.LISTENER_SET: ("Further listeners of a gateway, written by other people.", gateways.LISTENER_SET),
+    kinds.BACKEND_TLS_POLICY: (
+        "TLS from gateways to the endpoints of a Service, with the check of their certificates.",
+        backend_tls.BACKEND_TLS_POLICY,
+    ),
     kinds.HTTP_ROUTE: (
         "Rules for HTTP requests to a Service: routing, redirects, header changes, timeouts and retries.",
         gateway.HTTP_ROUTE,

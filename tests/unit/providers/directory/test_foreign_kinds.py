@@ -202,12 +202,12 @@ def test_each_foreign_kind_is_reported_once_with_its_count() -> None:
         "- {apiVersion: cert-manager.io/v1, kind: Certificate}\n"
         "- {apiVersion: cert-manager.io/v1, kind: Certificate}\n"
     )
-    gateway = _other("gateway.networking.k8s.io/v1", "BackendTLSPolicy")
+    gateway = _other("gateway.networking.k8s.io/v1", "UDPRoute")
     files = {"b.yaml": account("a") + "---\n" + certificates, "a.yaml": gateway, "c.yaml": listed}
     expected = [
         (
             "info: MW1031 a.yaml:1 (document 1): document: kind is "
-            '"BackendTLSPolicy.gateway.networking.k8s.io": Meshwright does not use objects of this kind'
+            '"UDPRoute.gateway.networking.k8s.io": Meshwright does not use objects of this kind'
         ),
         (
             "info: MW1031 b.yaml:5 (document 2): document: kind is "

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from meshwright.kube.builtin import SECRETS
+from meshwright.kube.builtin import CONFIG_MAPS, SECRETS
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.resource import Resource
+from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, RoutesFrom
 from meshwright.mesh.gateway.secrets import TlsSecret
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, NAMESPACE, SECRET
+from meshwright.mesh.kinds import BACKEND_TLS_POLICY, CONFIG_MAP, GATEWAY, GATEWAY_API, NAMESPACE, SECRET
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.kubernetes import last_state
@@ -29,6 +30,7 @@ from tests.unit.providers.kubernetes.test_source import Running, at_work
 
 CLASSES = Resource(GATEWAY_API, "v1", "gatewayclasses", "GatewayClass", namespaced=False)
 GATEWAYS = Resource(GATEWAY_API, "v1", GATEWAY.name.lower() + "s", GATEWAY.name)
+POLICIES = Resource(GATEWAY_API, "v1", "backendtlspolicies", BACKEND_TLS_POLICY.name)
 PATH = "/api/v1/namespaces/shop/secrets"
 SHOWN = ObjectKey(SECRET, Namespace("shop"), "shown")
 
@@ -52,6 +54,12 @@ def written(pair: EdgePair, name: str = "shown", namespace: str = "shop") -> dic
     """Return the Secret of a pair."""
     result: dict[str, Any] = yaml.safe_load(pair.manifest(name, namespace))
     return result
+
+
+def authorities(name: str, pem: str | None) -> dict[str, Any]:
+    """Return a ConfigMap with CA certificates, or one without the entry."""
+    data = {"other": "text"} if pem is None else {"ca.crt": pem}
+    return {"metadata": {"name": name, "namespace": "shop"}, "data": data}
 
 
 def shown(running: Running, key: ObjectKey = SHOWN) -> bytes | None:
@@ -181,3 +189,50 @@ def test_secrets_of_sets_are_named_if_the_gateway_may_allow_the_sets(
     named = objects_named(dict(view.sourced.values_unrecorded()))
     places = {name: Namespace("far" if name == "far" else "default") for name in expected}
     assert named == {ObjectKey(SECRET, place, name) for name, place in places.items()}
+
+
+def policy(config_map: str) -> dict[str, Any]:
+    """Return a BackendTLSPolicy with this ConfigMap."""
+    authority = {"group": "", "kind": "ConfigMap", "name": config_map}
+    target = {"group": "", "kind": "Service", "name": "web"}
+    validation = {"hostname": "web.example", "caCertificateRefs": [authority]}
+    return {
+        "metadata": {"name": "tls", "namespace": "shop"},
+        "spec": {"targetRefs": [target], "validation": validation},
+    }
+
+
+async def test_config_maps_of_policies_are_watched_by_name(cluster: Cluster) -> None:
+    """Their changes are followed, others are never requested, and a missing permission is a problem."""
+    cluster.served += [POLICIES, CONFIG_MAPS]
+    key = ObjectKey(CONFIG_MAP, Namespace("shop"), "ca")
+    first, second = self_signed("a.example").chain.decode(), self_signed("b.example").chain.decode()
+    cluster.put(POLICIES, policy("ca"))
+    cluster.put(CONFIG_MAPS, authorities("other", first))
+    cluster.forbidden = {"configmaps"}
+    async with at_work(cluster) as running:
+
+        def pem() -> str | None:
+            found = running.source.objects().get(key)
+            return found.value.pem if found is not None and isinstance(found.value, CaBundle) else None
+
+        (problem,) = running.source.problems()
+        assert str(problem.origin) == "kubernetes (configmaps ca in shop)"
+        assert "gateways need these CA certificates" in problem.expected
+        cluster.put(CONFIG_MAPS, authorities("ca", first))
+        cluster.forbidden = set()
+        await running.until(lambda: pem() == first and not running.codes)
+        cluster.put(CONFIG_MAPS, authorities("ca", second))
+        await running.until(lambda: pem() == second)
+        cluster.put(CONFIG_MAPS, authorities("ca", None))
+        await running.until(lambda: pem() is None)
+        assert {path for path in cluster.asked if "configmaps" in path} == {
+            "/api/v1/namespaces/shop/configmaps"
+        }
+        assert ObjectKey(CONFIG_MAP, Namespace("shop"), "other") not in running.source.objects()
+
+
+def test_config_maps_are_not_named_without_a_gateway() -> None:
+    """Gateways of other controllers need none from here."""
+    view = g.view(g.FOREIGN_CLASS, g.gateway("edge", class_name="other"), g.backend_policy())
+    assert objects_named(dict(view.sourced.values_unrecorded())) == frozenset()
