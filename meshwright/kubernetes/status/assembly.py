@@ -20,12 +20,13 @@ from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
 from meshwright.kubernetes.status.writer import Decisions, Writer
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET
+from meshwright.mesh.kinds import BACKEND_TLS_POLICY, GATEWAY, GATEWAY_CLASS, LISTENER_SET
 from meshwright.mesh.objects import ObjectKey
 
 LEASE: Final = "meshwright-reporting"
 
 GATEWAY_KINDS: Final = (GATEWAY_CLASS, GATEWAY, LISTENER_SET)
+POLICY_KINDS: Final = (BACKEND_TLS_POLICY,)
 
 
 def reporter(
@@ -46,7 +47,7 @@ def reporter(
     # The holder must be unique per process, because machines may have equal host names.
     lease: ReportLeadership = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = (
-        ObjectStatusTable(api.name, WITH_STATUS, WORDED, ROUTE_KINDS, GATEWAY_KINDS),
+        ObjectStatusTable(api.name, WITH_STATUS, WORDED, ROUTE_KINDS, GATEWAY_KINDS, POLICY_KINDS),
         Kinds(lambda: served(api)),
     )
 
@@ -61,6 +62,7 @@ def reporter(
             status_kinds=kinds_with_status,
             route_kinds=ROUTE_KINDS,
             gateway_kinds=GATEWAY_KINDS,
+            policy_kinds=POLICY_KINDS,
             namespaces=namespaces,
         )
 

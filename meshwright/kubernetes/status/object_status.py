@@ -27,10 +27,11 @@ class ObjectStatusTable:
         worded: Container[Kind] = frozenset(),
         routes: Container[Kind] = frozenset(),
         gateways: Container[Kind] = frozenset(),
+        policies: Container[Kind] = frozenset(),
     ) -> None:
         self._cluster = cluster
         self._with_status, self._worded, self._routes = with_status, worded, routes
-        self._gateways = gateways
+        self._gateways, self._policies = gateways, policies
         self._states: Mapping[ObjectKey, str] = {}
         self._problems: dict[ObjectKey, dict[Problem, None]] = {}
         self._in_force: dict[ObjectKey, InCluster] = {}
@@ -51,6 +52,10 @@ class ObjectStatusTable:
     def is_gateway(self, kind: Kind) -> bool:
         """Return whether the kind is of gateways: Gateway, GatewayClass or ListenerSet."""
         return kind in self._gateways
+
+    def is_policy(self, kind: Kind) -> bool:
+        """Return whether objects of the kind have conditions for each gateway, as BackendTLSPolicies."""
+        return kind in self._policies
 
     def state(self, key: ObjectKey) -> str:
         """Return the text of an object's state for its status; empty if unknown."""
@@ -117,7 +122,8 @@ class ObjectStatusTable:
             self._touched[key] = None
 
     def _has_any_status(self, kind: Kind) -> bool:
-        return any(kind in kinds for kinds in (self._with_status, self._worded, self._routes, self._gateways))
+        written = (self._with_status, self._worded, self._routes, self._gateways, self._policies)
+        return any(kind in kinds for kinds in written)
 
     def touch(self, keys: Iterable[ObjectKey]) -> None:
         """Mark objects, so that the writer reports their status again."""

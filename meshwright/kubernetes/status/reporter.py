@@ -17,6 +17,7 @@ from meshwright.delivery.problems import ProblemChanges
 from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
+from meshwright.kubernetes.status.ancestors.changes import PolicyStates
 from meshwright.kubernetes.status.events.patience import Patience
 from meshwright.kubernetes.status.gateways.changes import GatewayStates
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
@@ -119,7 +120,8 @@ class Reporter:
         self._elsewhere = ProgressElsewhere()
         self._ask: AskOthers = _nobody
         self._verdicts, self._gateways = RouteVerdicts(), GatewayStates(self._here)
-        self._writer = writer(self._progress, Decisions(self._verdicts, self._gateways))
+        self._policies = PolicyStates()
+        self._writer = writer(self._progress, Decisions(self._verdicts, self._gateways, self._policies))
         self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
@@ -245,7 +247,8 @@ class Reporter:
             self._new_proxies.clear()
         self._hear(self._moves.take())
         self._standing.touch(self._rollouts.look())
-        self._standing.touch((*self._verdicts.take_changed(), *self._gateways.take_changed()))
+        for followed in (self._verdicts, self._gateways, self._policies):
+            self._standing.touch(followed.take_changed())
         await self._ask_others()
         self._writer.known.set()
         if self._standing.is_touched:
@@ -282,6 +285,7 @@ class Reporter:
         self._standing.apply_edits(edits)
         self._verdicts.apply_edits(model.view, edits)
         self._gateways.apply_edits(model.view, edits)
+        self._policies.apply_edits(model.view, edits)
         if not before.states:
             return  # the initial state
         self._new_proxies.update(dict.fromkeys(admissions.since(known)))

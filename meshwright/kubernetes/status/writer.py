@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from meshwright.kubernetes.status.ancestors.writer import AncestorWriter, PolicyDecisions
 from meshwright.kubernetes.status.attempts import Attempts, Meter, WritePostponed
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
@@ -32,10 +33,11 @@ AT_A_TIME: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Decisions of the Gateway API: about routes, and about gateways with their classes."""
+    """Decisions of the Gateway API: about routes, gateways with their classes, and BackendTLSPolicies."""
 
     routes: RouteDecisions
     gateways: GatewayDecisions
+    policies: PolicyDecisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class _Writers:
     words: WordWriter
     parents: ParentWriter
     gateways: GatewayWriter
+    ancestors: AncestorWriter
 
 
 class Writer:
@@ -67,6 +70,7 @@ class Writer:
         status_kinds: Iterable[Kind],
         route_kinds: Iterable[Kind],
         gateway_kinds: Iterable[Kind] = (),
+        policy_kinds: Iterable[Kind] = (),
         namespaces: tuple[str, ...] = (),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,7 +78,7 @@ class Writer:
         self._cluster, self._standing, self._progress = cluster, cluster.standing, progress
         self._decisions, self._meter, self._now = decisions, meter, monotonic
         self._status_kinds, self._route_kinds = tuple(status_kinds), tuple(route_kinds)
-        self._gateway_kinds = tuple(gateway_kinds)
+        self._gateway_kinds, self._policy_kinds = tuple(gateway_kinds), tuple(policy_kinds)
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
@@ -86,6 +90,7 @@ class Writer:
             WordWriter(self._cluster, attempts),
             ParentWriter(self._cluster, self._decisions.routes, attempts),
             GatewayWriter(self._cluster, self._decisions.gateways, self._progress, attempts, began),
+            AncestorWriter(self._cluster, self._decisions.policies, attempts),
         )
         self._meter.reporting(leads=True)
         try:
@@ -107,6 +112,8 @@ class Writer:
                 await self._while_away(partial(writers.parents.remember, kind, namespace))
             for kind in self._gateway_kinds:
                 await self._while_away(partial(writers.gateways.remember, kind, namespace))
+            for kind in self._policy_kinds:
+                await self._while_away(partial(writers.ancestors.remember, kind, namespace))
             await self._while_away(partial(writers.events.remember, namespace))
 
     async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
@@ -146,6 +153,7 @@ class Writer:
         yield writers.words.report, standing.is_worded
         yield writers.parents.report, standing.is_route
         yield writers.gateways.report, standing.is_gateway
+        yield writers.ancestors.report, standing.is_policy
 
     async def _some(
         self,

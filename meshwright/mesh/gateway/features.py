@@ -12,6 +12,8 @@ _REDIRECTS: Final = ("303", "307", "308")
 GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
     sorted(
         (
+            "BackendTLSPolicy",
+            "BackendTLSPolicySANValidation",
             "GRPCRoute",
             "GRPCRouteNamedRouteRule",
             "GRPCRouteRequestHeaderModifier",

@@ -39,7 +39,8 @@ CLASS: Final = "meshwright"
 def _class() -> tuple[Document, ...]:
     """Return a class whose gateways have one proxy and a Service without a load balancer.
 
-    The control plane may read all Secrets, because the names of the suite's namespaces are not known before.
+    The control plane may read all Secrets and ConfigMaps, because the names of the suite's namespaces are
+    not known before.
     """
     return (
         {
@@ -61,7 +62,9 @@ def _class() -> tuple[Document, ...]:
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": {"name": "certificates"},
-            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}],
+            "rules": [
+                {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["list", "watch"]}
+            ],
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -20,6 +20,7 @@ from meshwright.kubernetes.status.parents.entries import MESH_CONTROLLER
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
     EXPERIMENTAL_GATEWAY_API,
     GATEWAY,
     GATEWAY_API,
@@ -55,6 +56,7 @@ OTHERS: Final = (
         objects.definition(GATEWAY_API, f"{kind.lower()}s", kind, "v1")
         for kind in (*ROUTES, GATEWAY.name, LISTENER_SET.name, REFERENCE_GRANT.name)
     ),
+    objects.definition(GATEWAY_API, "backendtlspolicies", BACKEND_TLS_POLICY.name, "v1"),
     objects.definition(GATEWAY_API, "gatewayclasses", GATEWAY_CLASS.name, "v1", scope="Cluster"),
 )
 """Definitions of other projects, in forms that accept any field."""
@@ -84,6 +86,28 @@ SET_OBJECT: Final = {
         "listeners": [{"name": "http", "port": 8080, "protocol": "HTTP"}],
     },
 }
+
+POLICY_OBJECTS: Final = (
+    {
+        "apiVersion": f"{GATEWAY_API}/v1",
+        "kind": BACKEND_TLS_POLICY.name,
+        "metadata": {"name": "secure"},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "shop"}],
+            "validation": {"hostname": "shop.example", "wellKnownCACertificates": "System"},
+        },
+    },
+    {
+        "apiVersion": f"{GATEWAY_API}/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "secure"},
+        "spec": {
+            "parentRefs": [{"name": "public"}],
+            "rules": [{"backendRefs": [{"name": "shop", "port": 80}]}],
+        },
+    },
+)
+"""A policy with a status needs a gateway that has a route to the target."""
 
 
 def documents() -> list[dict[str, Any]]:
@@ -118,7 +142,7 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         "spec": {"controllerName": MESH_CONTROLLER},
     }
     administrator.apply(mesh, GATEWAY_CLASS_OBJECT)
-    kubectl.apply(GATEWAY_OBJECT, SET_OBJECT)
+    kubectl.apply(GATEWAY_OBJECT, SET_OBJECT, *POLICY_OBJECTS)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:

@@ -105,7 +105,7 @@ def _named(raw: Raw, parent: ParentRef) -> ObjectKey:
 def own_entries(raw: Raw) -> ParentEntries:
     """Return the entries of Meshwright in the status of an object, in their order."""
     return tuple(
-        ParentEntry(parent_of(entry.get("parentRef")), _conditions_of(entry))
+        ParentEntry(parent_of(entry.get("parentRef")), conditions_of(entry))
         for entry in _entries(raw)
         if _is_own(entry)
     )
@@ -138,7 +138,7 @@ def merged_entries(raw: Raw, wanted: ParentEntries, now: datetime) -> list[Raw]:
         if not _is_own(entry):
             result.append(entry)
         elif (current := missing.pop(parent_of(entry.get("parentRef")), None)) is not None:
-            result.append(_written(written[current.parent], current.conditions, _conditions_of(entry), now))
+            result.append(_written(written[current.parent], current.conditions, conditions_of(entry), now))
     result.extend(
         _written(reference, missing[parent].conditions, (), now)
         for parent, reference in written.items()
@@ -182,7 +182,8 @@ def _is_own(entry: Raw) -> bool:
     return entry.get("controllerName") in CONTROLLERS.values()
 
 
-def _conditions_of(entry: Raw) -> Conditions:
+def conditions_of(entry: Raw) -> Conditions:
+    """Return the conditions of an entry in a status."""
     listed = entry.get("conditions")
     parsed = [Condition.parse(item) for item in listed] if isinstance(listed, list) else []
     return tuple(condition for condition in parsed if condition is not None)
