@@ -14,6 +14,7 @@ from catalog.explain.gateways.account import (
     EdgeExplanation,
     owner_of,
 )
+from catalog.explain.gateways.backend_tls import failing
 from catalog.explain.gateways.backends import at_backends, own_answer
 from catalog.explain.gateways.classes import unserved
 from catalog.explain.gateways.hosts import for_other_host, without_listener, without_port
@@ -94,6 +95,7 @@ def _at_listener(
     account.because.append(fitting[0].key)
     routed = routed_at_edge(view, asked, fitting[0])
     account.steps += _broken(view, fitting[0])
+    account.steps += failing(view, fitting[0])
     if routed.reply is not None:
         return own_answer(account, listener, routed.reply)
     # One ServiceAccount for all workloads of a gateway is usual.

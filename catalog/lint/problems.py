@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from catalog.lint import servers
 from catalog.lint.codes import Code
-from catalog.lint.gateway import classes, gateways, routes
+from catalog.lint.gateway import backend_tls, classes, gateways, routes
 from catalog.lint.gateway import listener_sets as sets
 from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
@@ -19,7 +19,7 @@ from catalog.lint.smi import open_ports as opening
 from catalog.lint.wording import Place, problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
-from catalog.store.gateway import gateway_classes, gateway_routes, listener_sets
+from catalog.store.gateway import backend_tls_policies, gateway_classes, gateway_routes, listener_sets
 from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
@@ -111,6 +111,7 @@ class Linter:
             ObservedTable(of_gateway_route, lint, gateway_routes(view)),
             ObservedTable(of_gateway, lint, all_gateways(view)),
             ObservedTable(of_listener_set, lint, listener_sets(view)),
+            ObservedTable(of_backend_tls_policy, lint, backend_tls_policies(view)),
             ObservedTable(of_gateway_class, lint, gateway_classes(view)),
             mesh,
         )
@@ -317,6 +318,12 @@ def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
 def of_listener_set(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a ListenerSet."""
     return tuple(sets.of_set(lint, listener_sets(lint.view)[key]))
+
+
+@derived
+def of_backend_tls_policy(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a BackendTLSPolicy."""
+    return tuple(backend_tls.of_policy(lint, backend_tls_policies(lint.view)[key]))
 
 
 @derived

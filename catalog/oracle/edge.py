@@ -9,6 +9,8 @@ Written from the specification for gateways:
 - Of the attached routes, the ones with the most specific host name decide first; a GRPCRoute before an
   HTTPRoute, and otherwise as in a mesh (`catalog.oracle.gateway`).
 - A backend of another namespace needs a ReferenceGrant.
+- A backend without sidecars whose BackendTLSPolicy cannot verify any certificate counts as missing. The
+  oracle takes for granted that the certificates of other backends are good.
 - The gateway calls the endpoints of a backend with the identity of a serving workload.
 
 For example, listener `*.shop.example` answers for `eu.shop.example` beside a listener for all hosts.
@@ -19,6 +21,8 @@ from dataclasses import dataclass, replace
 
 from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, fits_request, matches_of, outcome_of
 from catalog.oracle.request.request import Request
+from catalog.relations.backend_tls.deciding import deciding_policy, fault_of
+from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
@@ -32,7 +36,7 @@ from meshwright.mesh.kinds import GRPC_ROUTE
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey, ServicePort
 
 _WITH_REQUESTS = (ListenerProtocol.HTTP, ListenerProtocol.HTTPS)
 _WITH_SERVER_NAMES = (ListenerProtocol.HTTPS, ListenerProtocol.TLS)
@@ -117,9 +121,27 @@ def routed_at_edge(view: View, asked: EdgeRequest, found: RouteMatch) -> RoutedR
 
     def may_refer(to: BackendObject) -> bool:
         target = ObjectKey(to.kind, to.namespace, to.name)
-        return is_granted(view, found.key.kind, found.key.namespace, target)
+        return is_granted(view, found.key.kind, found.key.namespace, target) and not _is_unverifiable(
+            view, to
+        )
 
-    return outcome_of(view, as_call(asked, None), found, may_refer)
+    def is_secured(service: ServiceKey, port: ServicePort) -> bool:
+        return port.secure and deciding_policy(view, service, port) is not None
+
+    return outcome_of(view, as_call(asked, None), found, may_refer, is_secured)
+
+
+def _is_unverifiable(view: View, to: BackendObject) -> bool:
+    """Return whether the gateway must not call a backend, because its policy cannot verify a certificate."""
+    service = view.services.get(ServiceKey(to.namespace, ServiceName(to.name)))
+    port = None if service is None or to.port is None else service.port(to.port)
+    if service is None or port is None:
+        return False
+    policy = deciding_policy(view, service.key, port)
+    there = endpoints(view, service.key, port)
+    if policy is None or not there or any(endpoint.identity is not None for endpoint in there):
+        return False
+    return bool(fault_of(view, policy))
 
 
 def calls_of(routed: RoutedRequest, client: ServiceIdentity) -> Iterator[Way]:

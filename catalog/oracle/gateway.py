@@ -113,6 +113,11 @@ def _anything(_: BackendObject) -> bool:
     return True
 
 
+def _never(_: ServiceKey, __: ServicePort) -> bool:
+    """Return False: a sidecar sends no request with TLS of the application."""
+    return False
+
+
 def routed(view: View, request: Request, port: ServicePort) -> RoutedRequest | None:
     """Return what routes make of a request for a port; None if no route decides the client's calls there."""
     if not routes_for(view, request, port):
@@ -127,10 +132,17 @@ def routed(view: View, request: Request, port: ServicePort) -> RoutedRequest | N
 
 
 def outcome_of(
-    view: View, request: Request, found: RouteMatch, may_refer: Callable[[BackendObject], bool] = _anything
+    view: View,
+    request: Request,
+    found: RouteMatch,
+    may_refer: Callable[[BackendObject], bool] = _anything,
+    is_secured: Callable[[ServiceKey, ServicePort], bool] = _never,
 ) -> RoutedRequest:
-    """Return what the deciding match makes of a request; other references than `may_refer` are broken."""
-    ways = tuple(_ways(view, request, found, may_refer))
+    """Return what the deciding match makes of a request; other references than `may_refer` are broken.
+
+    `is_secured` returns whether requests to a port that speaks HTTPS have TLS.
+    """
+    ways = tuple(_ways(view, request, found, may_refer, is_secured))
     total = sum(backend.weight for backend in found.rule_value.backends)
     missing = total - sum(way.weight for way in ways)
     reply = _reply(found, exists=any(way.weight for way in ways))
@@ -206,13 +218,17 @@ def _reply(found: RouteMatch, *, exists: bool) -> LocalReply | None:
 
 
 def _ways(
-    view: View, request: Request, found: RouteMatch, may_refer: Callable[[BackendObject], bool]
+    view: View,
+    request: Request,
+    found: RouteMatch,
+    may_refer: Callable[[BackendObject], bool],
+    is_secured: Callable[[ServiceKey, ServicePort], bool],
 ) -> Iterator[Way]:
     rule = found.rule_value
     for backend in rule.backends if not rule.filters.unknown else ():
         if not may_refer(backend.to):
             continue
-        if (place := place_of(view, found.key, backend.to, backend.filters)) is not None:
+        if (place := place_of(view, found.key, backend.to, backend.filters, is_secured)) is not None:
             changed = _sent(request, found.request_match, rule.filters, backend.filters)
             yield Way(*place, backend.weight, changed, backend.filters)
 
@@ -273,7 +289,11 @@ def _broken(found: RouteMatch) -> int:
 
 
 def place_of(
-    view: View, route: ObjectKey, to: BackendObject, filters: Filters
+    view: View,
+    route: ObjectKey,
+    to: BackendObject,
+    filters: Filters,
+    is_secured: Callable[[ServiceKey, ServicePort], bool] = _never,
 ) -> tuple[ServiceKey, ServicePort] | None:
     """Return the place of a route's backend or mirror with these filters of its own; None if broken."""
     if to.kind != SERVICE or to.port is None:
@@ -287,7 +307,8 @@ def place_of(
         return None
     declared = port.protocol_source == "appProtocol"
     of_requests = route.kind in (HTTP_ROUTE, GRPC_ROUTE)
-    return None if of_requests and declared and not port.protocol.is_http else (key, port)
+    is_other = of_requests and declared and not port.protocol.is_http
+    return None if is_other and not is_secured(key, port) else (key, port)
 
 
 def _sent(request: Request, match: RequestMatch, rule: Filters, backend: Filters) -> Request:

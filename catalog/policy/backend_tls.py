@@ -47,6 +47,7 @@ def backend_tls(view: View, key: PolicyKey) -> BackendTls | None:
     policy = backend_tls_policies(view).get(key)
     if policy is None or is_broken(view, policy):
         return None
+    # With names of its own, a policy uses the host name for the selection of a certificate alone.
     names = policy.names or (AltName(AltNameType.HOSTNAME, policy.hostname),)
     roots = None if policy.well_known else authorities_of(view, key).pem
     return BackendTls(key, policy.hostname, names, roots)

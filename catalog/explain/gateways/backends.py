@@ -11,6 +11,7 @@ from catalog.explain.gateways.account import (
     Account,
     EdgeExplanation,
 )
+from catalog.explain.gateways.backend_tls import protected
 from catalog.explain.remedy import Manifest, admitting_manifests
 from catalog.explain.steps.step import Step
 from catalog.oracle import decide as oracle
@@ -51,6 +52,7 @@ def at_backends(
     denied = "requests are answered with 403" if has_requests(listener) else "connections are closed"
     for way in calls_of(routed, client):
         account.steps += answering_steps(view, way, f" (weight {way.weight})", f"so its {denied}")
+        account.steps += protected(view, way)
         status, there = _called(view, way)
         statuses.append(status)
         refused += there

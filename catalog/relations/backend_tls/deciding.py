@@ -27,6 +27,7 @@ def deciding_policy(view: View, service: ServiceKey, port: ServicePort) -> Backe
 @derived
 def winner(view: View, service: ServiceKey, section: str | None) -> BackendTLSPolicy | None:
     """Return the deciding policy among those for a named port of a Service, or with None for the Service."""
+    # An invalid policy keeps its precedence: a younger one must not weaken what its owner has demanded.
     targeting = (target for target in _targeting(view, service) if target[1].section == section)
     return min((policy for policy, _ in targeting), key=_precedence, default=None)
 

@@ -116,6 +116,7 @@ def _acceptance(
     view: View, policy: BackendTLSPolicy, targets: tuple[TargetVerdict, ...]
 ) -> tuple[PolicyReason, str]:
     """Return reason and message of the condition `Accepted`."""
+    # The specification has one condition for all targets, so one target in force is enough.
     if not any(verdict.in_force for verdict in targets):
         lost = "; ".join(verdict.conflict for verdict in targets if verdict.conflict)
         if lost:
