@@ -387,26 +387,26 @@ class Code(ProblemCode):
         "A ListenerSet has a parent that does not allow the set; the listeners are not in force.",
     )
     BACKEND_TLS_TARGET = (
-        "MW2200",
+        "MW2161",
         "A BackendTLSPolicy has a target that does not exist, or is of another kind than Service.",
     )
     BACKEND_TLS_CONFLICT = (
-        "MW2201",
+        "MW2162",
         "An older BackendTLSPolicy decides about a target of a BackendTLSPolicy.",
     )
     BACKEND_TLS_AUTHORITY = (
-        "MW2202",
+        "MW2163",
         (
             "A BackendTLSPolicy lacks some or all of its CA certificates; without any, requests of Gateways "
             "to the targets fail."
         ),
     )
     BACKEND_TLS_UNUSED = (
-        "MW2203",
+        "MW2164",
         "Gateways lack a route to the targets of a BackendTLSPolicy; callers in the mesh ignore the policy.",
     )
     BACKEND_TLS_SIDECAR = (
-        "MW2204",
+        "MW2165",
         "A BackendTLSPolicy is for endpoints with a sidecar, which Gateways reach with the TLS of the mesh.",
     )
     NOT_LOOKED_FURTHER = (

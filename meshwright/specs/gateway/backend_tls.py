@@ -121,7 +121,7 @@ def _validation(fields: Fields) -> _Validation:
     if authorities and well_known:
         fields.wrong(_WELL_KNOWN, f"must be absent beside {_AUTHORITIES}")
     if not authorities and not well_known:
-        fields.wrong(_AUTHORITIES, f"must have at least one item, or {_WELL_KNOWN} must be set", Code.MISSING)
+        fields.wrong(_AUTHORITIES, f"must have at least one item unless {_WELL_KNOWN} is set")
     names = tuple(_name(section) for section in limited(fields, "subjectAltNames", _MOST_NAMES))
     hostname = required(fields, "hostname", PRECISE_HOSTNAME)
     fields.close()
@@ -137,7 +137,7 @@ def _name(fields: Fields) -> AltName:
     texts = {kind: optional(fields, *named) for kind, named in _NAMED.items()}
     for kind, (field, form) in _NAMED.items():
         if kind == chosen and texts[kind] is None:
-            missing(fields, field, form.rule)
+            fields.wrong(field, f"must be present for the type {chosen}: {form.rule}")
         if kind != chosen and texts[kind] is not None:
             fields.wrong(field, f"must be absent for the type {chosen}")
     fields.close()

@@ -124,6 +124,9 @@ ONLY_THE_READER = {
     ("Gateway", "spec.listeners[].tls"),  # depends on the protocol
     ("Gateway", "spec.listeners[].tls.certificateRefs"),  # for one mode only
     ("ListenerSet", "spec.listeners[].tls.certificateRefs"),
+    ("BackendTLSPolicy", "spec.validation.caCertificateRefs"),  # without a well-known set
+    ("BackendTLSPolicy", "spec.validation.subjectAltNames[].hostname"),  # depends on the type
+    ("BackendTLSPolicy", "spec.validation.subjectAltNames[].uri"),
     ("Gateway", "spec.addresses[].value"),  # its form depends on the type
     ("Gateway", "spec.infrastructure.labels.team"),  # the value of a label
     *(
