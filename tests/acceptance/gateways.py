@@ -1,4 +1,4 @@
-"""Random gateways for one mesh, each with its class, a proxy, ListenerSets and routes.
+"""Random gateways for one mesh, each with its class, a proxy, ListenerSets, routes and BackendTLSPolicies.
 
 The proxies listen at loopback addresses and unused ports. Some gateways have one odd value.
 """
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.acceptance.gateway_routes import GROUP, HOSTS, KINDS, SERVER_NAMES, route
 from tests.acceptance.values import ODD, Dice
+from tests.tools.tls_secrets import Authority
 
 if TYPE_CHECKING:
     from tests.acceptance.manifests import Pool
@@ -30,6 +31,14 @@ ADDRESSES: Final[tuple[Document, ...]] = (
     {"type": "Hostname", "value": "a.b"},
     {"type": "example.com/pool", "value": "any text"},
 )
+AUTHORITY: Final = Authority().pem
+ALT_NAMES: Final[tuple[Document, ...]] = (
+    {"type": "Hostname", "hostname": "a.b"},
+    {"type": "Hostname", "hostname": "*.shop.example"},
+    {"type": "URI", "uri": "spiffe://a/b?c#d é"},
+    {"type": "URI", "uri": "x"},
+    {"type": "Hostname"},
+)
 SELECTORS: Final[tuple[Document, ...]] = (
     {},
     {"matchLabels": {"app": "a"}},
@@ -40,7 +49,7 @@ SELECTORS: Final[tuple[Document, ...]] = (
 
 
 def gateway(dice: Dice, pool: "Pool") -> list[Document]:
-    """Make a gateway with its class, a proxy, some ListenerSets, and some routes to these."""
+    """Make a gateway with its class, a proxy, some ListenerSets, some routes to these, and some policies."""
     name, class_name = dice.name(), dice.label()
     ports = dice.some(lambda: dice.randint(20000, 29999), 3)
     listeners = _listeners(dice, ports)
@@ -65,7 +74,33 @@ def gateway(dice: Dice, pool: "Pool") -> list[Document]:
         _proxy(dice, pool, name),
         *sets,
         *(_attached(dice, pool, parents) for _ in range(dice.randint(1, 4))),
+        *(document for _ in range(dice.choice((0, 1, 2))) for document in _policy(dice, pool)),
     ]
+
+
+def _policy(dice: Dice, pool: "Pool") -> list[Document]:
+    """Return a BackendTLSPolicy for a Service, perhaps with its ConfigMap."""
+    service, authority = dice.choice(pool.services), dice.name()
+    target: Document = {"group": "", "kind": "Service", "name": service}
+    if dice.odds(3):
+        target["sectionName"] = dice.choice(pool.port_names)
+    reference = {"group": "", "kind": dice.choice(("ConfigMap", "ConfigMap", "Secret")), "name": authority}
+    validation: Document = {"hostname": dice.choice(SERVER_NAMES), "caCertificateRefs": [reference]}
+    if dice.odds(3):
+        validation = {"hostname": "a.b", "wellKnownCACertificates": dice.choice(("System", "a.b/c"))}
+    if dice.odds(2):
+        validation["subjectAltNames"] = dice.few(ALT_NAMES, 3)
+    if dice.odds(4):
+        validation[dice.choice(sorted(validation))] = dice.choice(ODD)
+    spec = {"targetRefs": [target], "validation": validation}
+    bundle = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": authority, "namespace": pool.home},
+        "data": {"ca.crt": dice.choice((AUTHORITY, AUTHORITY, AUTHORITY * 2, "", dice.text()))},
+    }
+    policy = _document("BackendTLSPolicy", dice.name(), spec, pool.home)
+    return [policy, bundle] if dice.odds(2) else [policy]
 
 
 def _document(kind: str, name: str, spec: Document, namespace: str = "") -> Document:

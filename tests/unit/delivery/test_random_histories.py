@@ -21,6 +21,8 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
+from catalog.relations.backend_tls.deciding import authorities_of, deciding_policy
+from catalog.relations.backend_tls.states import gateways_calling
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listener_sets import allowed_sets
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -36,6 +38,7 @@ from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.routes import GrantedFrom, GrantedTo, ReferenceGrant
+from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.gateway.rules import Rule as GatewayRule
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
@@ -192,6 +195,9 @@ SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
 SETS = {"ListenerSets", "ListenerSets by gateway"}
 OF_SETS = {"Gateway API routes by ListenerSet"}
 SHOWN = {"Secrets with certificates"}
+SECURED = {"BackendTLSPolicies", "BackendTLSPolicies by Service"}
+AUTHORITIES = {"ConfigMaps with CA certificates"}
+CALLING = {"Gateway API routes by backend"}
 GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
@@ -224,6 +230,9 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | SETS
         | OF_SETS
         | SHOWN
+        | SECURED
+        | AUTHORITIES
+        | CALLING
         | GRANTED
     )
     assert names() == KILLED_BY.keys() | others
@@ -349,6 +358,60 @@ def test_routes_at_a_set_follow_added_and_removed_routes(
 @derived
 def _attached_to_set(view: View, _: str) -> int:
     return len(routes_at_listener(view, g.gateway("edge").key, "http", g.listener_set("set").key))
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(SECURED)])
+def test_deciding_policy_follows_added_and_edited_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy is added, changes its server name, and gets another target; each step changes the TLS."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    service = a.service("web")
+    view = g.view(service)
+    pin = Pin(deciding_policy, view, service.key, service.ports[0])
+    seen = [found and found.hostname for found in [pin.value()]]
+    policy = g.backend_policy()
+    for policies in (
+        (policy,),
+        (replace(policy, hostname="b.example"),),
+        (g.backend_policy("tls", "other"),),
+    ):
+        view.apply(view.edits_to(g.view(service, *policies).known()))
+        seen += [found and found.hostname for found in [pin.value()]]
+    assert (seen == [None, "web.example", "b.example", None]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(AUTHORITIES)])
+def test_authorities_of_a_policy_follow_added_and_removed_config_maps(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy has CA certificates while its ConfigMap is there, unless reads are forgotten."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    policy = g.backend_policy()
+    view = g.view(policy)
+    pin = Pin(authorities_of, view, policy.key)
+    seen = [pin.value().pem]
+    for bundles in ((g.ca_bundle(),), ()):
+        view.apply(view.edits_to(g.view(policy, *bundles).known()))
+        seen.append(pin.value().pem)
+    assert (seen == ["", "[ca]", ""]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(CALLING)])
+def test_gateways_of_a_service_follow_added_and_removed_routes(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gateway calls the Service while it has a route there, unless reads are forgotten."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    around, service = (g.CLASS, g.gateway("edge")), a.service("web")
+    route = g.http_route("r", Rule(backends=(g.to("web"),)), parents=(g.at("edge"),))
+    view = g.view(*around, service)
+    pin = Pin(gateways_calling, view, service.key)
+    seen = [len(pin.value())]
+    for routes in ((route,), ()):
+        view.apply(view.edits_to(g.view(*around, service, *routes).known()))
+        seen.append(len(pin.value()))
+    assert (seen == [0, 1, 0]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SHOWN)])
