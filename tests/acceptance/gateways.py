@@ -37,7 +37,7 @@ ALT_NAMES: Final[tuple[Document, ...]] = (
     {"type": "Hostname", "hostname": "*.shop.example"},
     {"type": "URI", "uri": "spiffe://a/b?c#d é"},
     {"type": "URI", "uri": "x"},
-    {"type": "Hostname"},
+    {"type": "URI", "uri": "a://b"},
 )
 SELECTORS: Final[tuple[Document, ...]] = (
     {},
@@ -85,12 +85,12 @@ def _policy(dice: Dice, pool: "Pool") -> list[Document]:
     if dice.odds(3):
         target["sectionName"] = dice.choice(pool.port_names)
     reference = {"group": "", "kind": dice.choice(("ConfigMap", "ConfigMap", "Secret")), "name": authority}
-    validation: Document = {"hostname": dice.choice(SERVER_NAMES), "caCertificateRefs": [reference]}
+    validation: Document = {"hostname": dice.choice(HOSTS), "caCertificateRefs": [reference]}
     if dice.odds(3):
         validation = {"hostname": "a.b", "wellKnownCACertificates": dice.choice(("System", "a.b/c"))}
     if dice.odds(2):
         validation["subjectAltNames"] = dice.few(ALT_NAMES, 3)
-    if dice.odds(4):
+    if dice.odds(8):
         validation[dice.choice(sorted(validation))] = dice.choice(ODD)
     spec = {"targetRefs": [target], "validation": validation}
     bundle = {

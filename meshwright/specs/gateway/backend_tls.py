@@ -14,7 +14,6 @@ from meshwright.specs.gateway.forms import (
     GROUP,
     HOSTNAME,
     KIND,
-    LABEL_KEY,
     NAME,
     PRECISE_HOSTNAME,
     SECTION,
@@ -66,7 +65,7 @@ def backend_tls_policy(manifest: Manifest) -> BackendTLSPolicy:
     spec = unreported(manifest.spec())
     targets, options = (
         _targets(spec),
-        limited_pairs(spec, "options", _MOST_OPTIONS, ANNOTATION_VALUE, LABEL_KEY),
+        limited_pairs(spec, "options", _MOST_OPTIONS, ANNOTATION_VALUE),
     )
     if not spec.has(_VALIDATION):
         missing(spec, _VALIDATION, "must be a mapping")

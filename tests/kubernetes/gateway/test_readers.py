@@ -24,6 +24,8 @@ from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.api_requests import DRY, Asking, established, path
 from tests.kubernetes.tools.gateway_definitions import definition
 from tests.unit.specs.gateway.manifests import IN_FILE, manifest
+from tests.unit.specs.gateway.test_backend_tls import ACCEPTED as ACCEPTED_POLICIES
+from tests.unit.specs.gateway.test_backend_tls import REFUSED as REFUSED_POLICIES
 from tests.unit.specs.gateway.test_gateway_refusals import (
     ACCEPTED_CLASSES,
     ACCEPTED_FIELDS,
@@ -160,6 +162,13 @@ def test_api_server_and_reader_refuse_the_same_gateways(asking: Asking) -> None:
         *map(set_with_parent, ACCEPTED_SETS),
     ]
     assert _disagreements(asking, [_placed(document) for document in documents]) == []
+
+
+def test_api_server_and_reader_refuse_the_same_policies(asking: Asking) -> None:
+    """The BackendTLSPolicies of the reader's own tests; the standard channel serves v1 alone."""
+    specs = [*(spec for spec, _ in REFUSED_POLICIES), *ACCEPTED_POLICIES]
+    documents = [manifest("BackendTLSPolicy", spec) for spec in specs]
+    assert _disagreements(asking, documents) == []
 
 
 def _placed(document: dict[str, Any]) -> dict[str, Any]:

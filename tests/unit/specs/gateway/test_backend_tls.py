@@ -121,10 +121,39 @@ REFUSED = [
     ),
     (f"{{validation: {VALID}}}", "targetRefs"),
     (f"{{targetRefs: [{TARGET}]}}", "validation"),
-    (f"{{targetRefs: [{TARGET}], validation: {VALID}, options: {{'a b': c}}}}", "options[a b]"),
+    (
+        f"{{targetRefs: [{TARGET}], validation: {VALID}, options: {{a: {'b' * 4097}}}}}",
+        "options[a]",
+    ),
     (f"{{targetRefs: [{TARGET}], validation: {VALID}, options: {{{_many('aNUMBER: b', 17)}}}}}", "options"),
     (f"{{targetRefs: [{TARGET}], validation: {VALID}, extra: 1}}", "extra"),
 ]
+
+
+ACCEPTED = [
+    f"{{targetRefs: [{TARGET}], validation: {VALID}}}",
+    f"{{targetRefs: [{_many(TARGET[:-1] + ', sectionName: aNUMBER}', 16)}], validation: {VALID}}}",
+    f"{{targetRefs: [{TARGET}], validation: {{hostname: a, caCertificateRefs: [{_many(CA, 8)}]}}}}",
+    f"{{targetRefs: [{{group: a.b, kind: Web, name: A}}, {TARGET}], validation: {VALID}, options: {{}}}}",
+    *(
+        f"{{targetRefs: [{TARGET}], validation: {VALID[:-1]}, subjectAltNames: [{names}]}}}}"
+        for names in (
+            "",
+            "{type: Hostname, hostname: '*.a'}",
+            "{type: URI, uri: 'a://'}",
+            "{type: URI, uri: 'a b://c d?e#f'}",
+        )
+    ),
+    f"{{targetRefs: [{TARGET}], validation: {VALID}, options: {{'a b': c}}}}",
+    f"{{targetRefs: [{TARGET}], validation: {{hostname: a, wellKnownCACertificates: a.b/C_d}}}}",
+]
+
+
+@pytest.mark.parametrize("spec", ACCEPTED)
+def test_crd_accepts_the_same_manifests(spec: str) -> None:
+    """Negative control, with values at the limits."""
+    reading = read(manifest("BackendTLSPolicy", spec), IN_FILE)
+    assert (len(reading.objects), faults(reading)) == (1, [])
 
 
 @pytest.mark.parametrize(("spec", "path"), REFUSED)
