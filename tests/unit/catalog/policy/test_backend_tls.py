@@ -103,6 +103,15 @@ def test_requests_fail_if_no_certificate_can_be_verified(policy: object) -> None
     assert found.mirrors == ()
 
 
+def test_copies_get_tls_too() -> None:
+    """A copy has the same content as its request."""
+    mirrored = Rule(backends=(g.to("web", 443),), filters=Filters(mirrors=(Mirror(g.to("web", 443).to),)))
+    route = g.http_route("shop", mirrored, parents=(g.at("edge"),))
+    found = action(g.view(*MESH, BARE, g.backend_policy(), g.ca_bundle(), route))
+    assert isinstance(found, Forward)
+    assert [mirror.backend.tls for mirror in found.mirrors] == [TLS.policy]
+
+
 def test_share_of_a_broken_policy_stays() -> None:
     """The other backends do not get its requests."""
     rule = Rule(backends=(g.to("web", 443), g.to("good")))
