@@ -348,7 +348,7 @@ class Code(ProblemCode):
     )
     NO_CERTIFICATE = (
         "MW2185",
-        "A listener of a Gateway refers to a certificate that cannot be shown.",
+        "A Gateway or a listener refers to a certificate that cannot be shown.",
     )
     UNKNOWN_PARENT_GATEWAY = (
         "MW2186",
@@ -356,7 +356,7 @@ class Code(ProblemCode):
     )
     CERTIFICATE_OUT_OF_TIME = (
         "MW2187",
-        "A certificate of a Gateway's listener has expired, is not valid yet, or expires soon.",
+        "A certificate that a Gateway shows has expired, is not valid yet, or expires soon.",
     )
     CERTIFICATE_OF_OTHER_NAMES = (
         "MW2188",

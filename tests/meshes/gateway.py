@@ -215,6 +215,14 @@ def gateway(
     return Gateway(a.policy_key(name, namespace), class_name, listeners or (listener(),))
 
 
+def with_client_certificate(
+    gateway: Gateway, name: str = "client", *, kind: Kind = SECRET, namespace: str | None = None
+) -> Gateway:
+    """Return a gateway that shows a certificate to backends with TLS."""
+    shown = ObjectReference(kind, name, None if namespace is None else Namespace(namespace))
+    return replace(gateway, tls=replace(gateway.tls, client_certificate=shown))
+
+
 def open_gateway(
     name: str, *listeners: Listener, namespace: str = "default", sets: RoutesFrom = RoutesFrom.ALL
 ) -> Gateway:

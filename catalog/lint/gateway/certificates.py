@@ -43,10 +43,8 @@ def problems(lint: Lint, place: Place, field: str, verdict: ListenerVerdict) -> 
     """Yield the problems of the certificates that a listener shows; `field` is the listener's references."""
     secrets = tls_secrets(lint.view)
     shown = {key: found for key in verdict.certificates if (found := secrets[key].certificate) is not None}
-    for key, certificate in shown.items():
-        if fault := _fault(age_of(lint, key), certificate):
-            wanted = f"The certificate {fault}. Replace the content of Secret {key} with a valid certificate."
-            yield place.warning(Code.CERTIFICATE_OUT_OF_TIME, field, str(key), wanted)
+    for key in shown:
+        yield from out_of_time(lint, place, field, key, "clients")
     host = verdict.listener.hostname
     if host and shown and not any(_names(certificate, host) for certificate in shown.values()):
         names = list(dict.fromkeys(name for certificate in shown.values() for name in certificate.names))
@@ -56,6 +54,17 @@ def problems(lint: Lint, place: Place, field: str, verdict: ListenerVerdict) -> 
             "correct the hostname."
         )
         yield place.warning(Code.CERTIFICATE_OF_OTHER_NAMES, field, listed([*map(str, shown)]), wanted)
+
+
+def out_of_time(lint: Lint, place: Place, field: str, key: PolicyKey, who: str) -> Iterator[Problem]:
+    """Yield the problem of a certificate in a Secret that is not valid, or not for long.
+
+    `who` gets the certificate: `clients` or `backends`.
+    """
+    certificate = tls_secrets(lint.view)[key].certificate
+    if certificate is not None and (fault := _fault(age_of(lint, key), certificate, who)):
+        wanted = f"The certificate {fault}. Replace the content of Secret {key} with a valid certificate."
+        yield place.warning(Code.CERTIFICATE_OUT_OF_TIME, field, str(key), wanted)
 
 
 def hints(view: View, owner: ObjectKey, broken: BrokenCertificate) -> tuple[str, str]:
@@ -93,14 +102,14 @@ def _age(certificate: EdgeCertificate, now: datetime) -> Age:
     return Age.ENDING if now >= certificate.alarm_at else Age.VALID
 
 
-def _fault(age: Age, certificate: EdgeCertificate) -> str:
+def _fault(age: Age, certificate: EdgeCertificate, who: str) -> str:
     """Return the words about an age that needs attention, or an empty text."""
     match age:
         case Age.YOUNG:
             begin = _stamp(certificate.not_before)
-            return f"is valid only from {begin}, so clients refuse it until then"
+            return f"is valid only from {begin}, so {who} refuse it until then"
         case Age.EXPIRED:
-            return f"expired at {_stamp(certificate.not_after)}, so clients refuse it"
+            return f"expired at {_stamp(certificate.not_after)}, so {who} refuse it"
         case Age.ENDING:
             return f"expires at {_stamp(certificate.not_after)}, and less than a quarter of its life is left"
         case Age.VALID:

@@ -26,20 +26,25 @@ def certificates_of(view: View, owner: Kind, namespace: Namespace, listener: Lis
     if not references:
         message = "the listener must name a Secret in tls.certificateRefs"
         return (), (BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message),)
-    found = [_resolved(view, owner, namespace, reference) for reference in references]
+    invalid = CertificateReason.INVALID_CERTIFICATE_REF
+    found = [resolved(view, owner, namespace, reference, invalid) for reference in references]
     good = (item for item in found if isinstance(item, PolicyKey))
     broken = tuple(item for item in found if isinstance(item, BrokenCertificate))
     return tuple(dict.fromkeys(good)), broken
 
 
-def _resolved(
-    view: View, owner: Kind, own: Namespace, reference: ObjectReference
+def resolved(
+    view: View, owner: Kind, own: Namespace, reference: ObjectReference, invalid: CertificateReason
 ) -> PolicyKey | BrokenCertificate:
+    """Return the name of a usable Secret, or why the reference is out of force.
+
+    `owner` is the kind of the referring object, in the namespace `own`. `invalid` is the reason of a Secret
+    that is missing or unusable.
+    """
     namespace = own if reference.namespace is None else reference.namespace
     key = PolicyKey(namespace, reference.name)
     if reference.kind != SECRET:
-        message = f"{reference.kind.full} {key} is not a Secret"
-        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
+        return BrokenCertificate(invalid, f"{reference.kind.full} {key} is not a Secret")
     if not is_granted(view, owner, own, ObjectKey.from_name(SECRET, key)):
         message = (
             f"{owner.name}s of {own} may refer to Secret {key} only with a ReferenceGrant in {namespace}"
@@ -47,9 +52,8 @@ def _resolved(
         return BrokenCertificate(CertificateReason.REF_NOT_PERMITTED, message, key)
     secret = tls_secrets(view).get(key)
     if secret is None:
-        message = f"Secret {key} does not exist, or cannot be read"
-        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message, key)
+        return BrokenCertificate(invalid, f"Secret {key} does not exist, or cannot be read", key)
     if secret.fault:
         message = f"the certificate in Secret {key} cannot be used: {secret.fault}"
-        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
+        return BrokenCertificate(invalid, message)
     return key

@@ -14,9 +14,10 @@ from ipaddress import ip_address
 
 from catalog.relations.backends.workloads import services_of
 from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.client_certificates import client_certificate
 from catalog.relations.gateways.listeners import listener_verdicts, listeners_of_set
 from catalog.relations.gateways.route_listeners import routes_at_listener
-from catalog.relations.gateways.verdicts import ListenerVerdict
+from catalog.relations.gateways.verdicts import BrokenCertificate, ListenerVerdict
 from catalog.store.gateway import workloads_by_gateway
 from catalog.store.view import View
 from meshwright.engine.derived import derived
@@ -51,7 +52,8 @@ class GatewayState:
 
     `addresses` are all of the gateway, or the requested ones among these. `unusable` are requested addresses
     without a place. `proxies` are the sorted names of the serving workloads' proxies. `listeners` are the
-    gateway's own, and `sets` is the number of its accepted ListenerSets.
+    gateway's own, and `sets` is the number of its accepted ListenerSets. `broken` is the reference to a
+    client certificate out of force.
     """
 
     gateway: PolicyKey
@@ -63,6 +65,7 @@ class GatewayState:
     unusable: tuple[str, ...] = ()
     proxies: tuple[ProxyName, ...] = ()
     sets: int = 0
+    broken: BrokenCertificate | None = None
 
 
 @derived
@@ -82,6 +85,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
     present = addresses_of(view, key)
     # A dictionary keeps the order of the requested addresses.
     wanted = dict.fromkeys(item for item in gateway.addresses if item.value)
+    shown = client_certificate(view, key)
     return GatewayState(
         key,
         accepted,
@@ -92,6 +96,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         tuple(address.value for address in wanted if address not in present),
         tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
         len(serving_sets) if accepted else 0,
+        shown if isinstance(shown, BrokenCertificate) else None,
     )
 
 

@@ -23,15 +23,19 @@ class ListenerReason(enum.StrEnum):
 
 
 class CertificateReason(enum.StrEnum):
-    """Reasons of a listener's condition `ResolvedRefs` for a certificate out of force."""
+    """Reasons of a condition `ResolvedRefs` for a certificate out of force.
+
+    The certificate is one of a listener, or with INVALID_CLIENT_CERTIFICATE_REF the gateway's for backends.
+    """
 
     INVALID_CERTIFICATE_REF = "InvalidCertificateRef"
+    INVALID_CLIENT_CERTIFICATE_REF = "InvalidClientCertificateRef"
     REF_NOT_PERMITTED = "RefNotPermitted"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenCertificate:
-    """A reference of a listener to a certificate out of force, and why; without secret content.
+    """A reference of a listener or gateway to a certificate out of force, and why; without secret content.
 
     `secret` is the named Secret if it does not exist, or lacks a ReferenceGrant.
     """

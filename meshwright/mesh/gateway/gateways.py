@@ -137,6 +137,13 @@ class AllowedSets:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayTls:
+    """TLS of a whole gateway: the client certificate is the one that it shows to backends with TLS."""
+
+    client_certificate: ObjectReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """gateway.networking.k8s.io Gateway: listeners, served by the proxies of the gateway.
 
@@ -156,6 +163,7 @@ class Gateway:
     uid: str = ""
     unused: tuple[str, ...] = ()
     allowed_sets: AllowedSets = field(default_factory=AllowedSets)
+    tls: GatewayTls = field(default_factory=GatewayTls)
 
 
 @dataclass(frozen=True, slots=True)

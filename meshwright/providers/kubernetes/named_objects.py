@@ -63,10 +63,12 @@ def _may_attach(found: ListenerSet, gateways: Mapping[PolicyKey, Gateway]) -> bo
 
 
 def _certificates(owner: Gateway | ListenerSet) -> Iterator[ObjectKey]:
-    for listener in owner.listeners:
-        for reference in listener.tls.certificates if listener.tls is not None else ():
-            if reference.kind == SECRET:
-                yield ObjectKey(SECRET, reference.namespace or owner.key.namespace, reference.name)
+    named = [item for at in owner.listeners if at.tls is not None for item in at.tls.certificates]
+    if isinstance(owner, Gateway) and owner.tls.client_certificate is not None:
+        named.append(owner.tls.client_certificate)
+    for reference in named:
+        if reference.kind == SECRET:
+            yield ObjectKey(SECRET, reference.namespace or owner.key.namespace, reference.name)
 
 
 def _authorities(policy: BackendTLSPolicy) -> Iterator[ObjectKey]:

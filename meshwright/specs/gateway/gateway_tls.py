@@ -1,7 +1,8 @@
-"""Check of `spec.tls` of Gateways, which Meshwright does not carry out: client certificates on both sides."""
+"""`spec.tls` of Gateways: certificates of clients, and the certificate that the gateway shows to backends."""
 
 from typing import Final
 
+from meshwright.mesh.gateway.gateways import GatewayTls
 from meshwright.mesh.kinds import SECRET
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
@@ -9,7 +10,6 @@ from meshwright.specs.gateway.forms import choice, limited, missing
 from meshwright.specs.gateway.references import object_reference
 
 FRONTEND: Final = "frontend"
-BACKEND: Final = "backend"
 
 _MOST_PORTS: Final = 64
 _MOST_CERTIFICATES: Final = 16
@@ -17,16 +17,17 @@ _MODES: Final = ("AllowValidOnly", "AllowInsecureFallback")
 _MAPPING: Final = "must be a mapping"
 
 
-def check_tls(fields: Fields) -> None:
-    """Check the client certificates that listeners demand, and the one that backends get."""
-    frontend, backend = fields.section(FRONTEND), fields.section(BACKEND)
+def gateway_tls(fields: Fields) -> GatewayTls:
+    """Read `spec.tls`; the client certificates that listeners demand are checked alone."""
+    frontend, backend = fields.section(FRONTEND), fields.section("backend")
     if fields.has(FRONTEND):
         _check_frontend(frontend)
     certificate = backend.section("clientCertificateRef")
-    if backend.has("clientCertificateRef"):
-        object_reference(certificate, SECRET)
+    is_named = backend.has("clientCertificateRef")
+    shown = object_reference(certificate, SECRET) if is_named else None
     backend.close()
     fields.close()
+    return GatewayTls(shown)
 
 
 def _check_frontend(fields: Fields) -> None:

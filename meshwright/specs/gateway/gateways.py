@@ -33,7 +33,7 @@ from meshwright.specs.gateway.forms import (
     optional,
     required,
 )
-from meshwright.specs.gateway.gateway_tls import BACKEND, FRONTEND, check_tls
+from meshwright.specs.gateway.gateway_tls import FRONTEND, gateway_tls
 from meshwright.specs.gateway.listeners import listeners_of
 from meshwright.specs.gateway.references import local_reference, object_reference
 from meshwright.specs.gateway.selectors import namespaces
@@ -59,7 +59,7 @@ def gateway(manifest: Manifest) -> Gateway:
     allowed = spec.section("allowedListeners")
     sets = AllowedSets(*namespaces(allowed.section("namespaces"), tuple(RoutesFrom), RoutesFrom.NONE))
     allowed.close()
-    check_tls(spec.section("tls"))
+    tls = gateway_tls(spec.section("tls"))
     spec.accept("defaultScope")
     unknown = close(spec)
     # The fields of a refused manifest are not read again, because each error would be reported twice.
@@ -75,6 +75,7 @@ def gateway(manifest: Manifest) -> Gateway:
         uid=manifest.metadata.text("uid") or "",
         unused=(*_unused(spec), *unknown) if is_read else (),
         allowed_sets=sets,
+        tls=tls,
     )
 
 
@@ -140,9 +141,8 @@ def _infrastructure(fields: Fields) -> Infrastructure:
 
 def _unused(spec: Fields) -> Iterator[str]:
     """Yield the paths of fields without effect."""
-    tls = spec.section("tls")
     places = (
-        *((tls, name) for name in (FRONTEND, BACKEND)),
+        (spec.section("tls"), FRONTEND),
         (spec, "defaultScope"),
         *((section, "routability") for section in spec.sections("addresses")),
     )

@@ -28,6 +28,7 @@ PENDING: Final = "Pending"
 PARENT_NOT_PROGRAMMED: Final = "ParentNotProgrammed"
 NO_RESOURCES: Final = "NoResources"
 _INVALID: Final = "Invalid"
+_ALL_RESOLVED: Final = "all references are resolved"
 _CONFLICTS: Final = (ListenerReason.PROTOCOL_CONFLICT, ListenerReason.HOSTNAME_CONFLICT)
 
 MAXIMUM_ADDRESSES: Final = 16
@@ -48,7 +49,7 @@ def gateway_status(
         ACCEPTED, TRUE if state.accepted else FALSE, state.reason, bounded(state.message), generation
     )
     return GatewayStatus(
-        (accepted, programmed),
+        (accepted, programmed, _gateway_resolved(state, generation)),
         tuple(_listener_status(item, programmed, generation) for item in state.listeners),
         tuple((item.type, item.value) for item in state.addresses[:MAXIMUM_ADDRESSES]),
         state.sets,
@@ -159,6 +160,18 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
         yield Condition(PROGRAMMED, FALSE, PENDING, programmed.message, generation)
 
 
+def _gateway_resolved(state: GatewayState, generation: int) -> Condition:
+    """Return the condition for the gateway's own reference, which also sums up those of its listeners."""
+    if state.broken is not None:
+        return Condition(RESOLVED_REFS, FALSE, state.broken.reason, bounded(state.broken.message), generation)
+    bad = [item for item in state.listeners if _resolved(item, generation).status == FALSE]
+    if bad:
+        listed = ", ".join(item.verdict.listener.name for item in bad)
+        message = f"listeners with references that are not resolved: {listed}"
+        return Condition(RESOLVED_REFS, FALSE, "ListenersNotResolved", bounded(message), generation)
+    return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", _ALL_RESOLVED, generation)
+
+
 def _resolved(state: ListenerState, generation: int) -> Condition:
     unknown = ", ".join(kind.full for kind in state.verdict.unknown_kinds)
     if unknown:
@@ -170,4 +183,4 @@ def _resolved(state: ListenerState, generation: int) -> Condition:
         # One condition has one reason, and each broken certificate may have its own: the first one is shown.
         message = "; ".join(item.message for item in broken)
         return Condition(RESOLVED_REFS, FALSE, broken[0].reason, bounded(message), generation)
-    return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", "all references are resolved", generation)
+    return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", _ALL_RESOLVED, generation)

@@ -18,7 +18,8 @@ CONFLICTED: Final = "Conflicted"
 RESOLVED_REFS: Final = "ResolvedRefs"
 
 _SETS: Final = "attachedListenerSets"
-_OF_GATEWAY: Final = (ACCEPTED, PROGRAMMED)
+_OF_GATEWAY: Final = (ACCEPTED, PROGRAMMED, RESOLVED_REFS)
+_OF_SET: Final = (ACCEPTED, PROGRAMMED)
 _OF_LISTENER: Final = (ACCEPTED, CONFLICTED, RESOLVED_REFS, PROGRAMMED)
 
 
@@ -68,7 +69,7 @@ class ListenerSetStatus:
         """Return the status in an object."""
         status = _status(raw)
         listeners = tuple(ListenerStatus.read(item) for item in _mappings(status.get("listeners")))
-        return cls(_conditions(status, _OF_GATEWAY), listeners)
+        return cls(_conditions(status, _OF_SET), listeners)
 
     def merged(self, raw: Raw, now: datetime) -> Raw:
         """Return the new status of an object; a listener that is gone is left out."""
@@ -104,7 +105,8 @@ class GatewayStatus(ListenerSetStatus):
             (str(item.get("type")), str(item.get("value"))) for item in _mappings(status.get("addresses"))
         )
         sets = status.get(_SETS)
-        return cls(common.conditions, common.listeners, addresses, sets if isinstance(sets, int) else 0)
+        number = sets if isinstance(sets, int) else 0
+        return cls(_conditions(status, _OF_GATEWAY), common.listeners, addresses, number)
 
     def merged(self, raw: Raw, now: datetime) -> Raw:
         """Return the new status of an object; a listener that is gone is left out."""

@@ -89,7 +89,7 @@ _LISTENERS: Final[Meanings] = {
     "spec.listeners[].allowedRoutes.kinds[].kind": Meaning("The kind.", form=KIND),
 }
 _CLIENTS: Final[Meanings] = {
-    "spec.tls": Meaning("Client certificates, for the gateway and of the gateway. Ignored."),
+    "spec.tls": Meaning("Client certificates, for the gateway and of the gateway."),
     "spec.tls.frontend": Meaning("The check of client certificates. Ignored."),
     "spec.tls.frontend.default": Meaning("The check at all ports. Ignored."),
     **under("spec.tls.frontend.default", _VALIDATION),
@@ -97,8 +97,8 @@ _CLIENTS: Final[Meanings] = {
     "spec.tls.frontend.perPort[].port": Meaning("The port, different in each item."),
     "spec.tls.frontend.perPort[].tls": Meaning("The check at the port. Ignored."),
     **under("spec.tls.frontend.perPort[].tls", _VALIDATION),
-    "spec.tls.backend": Meaning("The gateway's certificate for backends. Ignored."),
-    "spec.tls.backend.clientCertificateRef": Meaning("The Secret with the certificate. Ignored."),
+    "spec.tls.backend": Meaning("The gateway's certificate for backends with TLS."),
+    "spec.tls.backend.clientCertificateRef": Meaning("The Secret with the certificate.", "no certificate"),
     **under("spec.tls.backend.clientCertificateRef", _SECRET),
 }
 GATEWAY: Final[Meanings] = {

@@ -13,7 +13,15 @@ from meshwright.kube.resource import Resource
 from meshwright.mesh.gateway.ca_bundles import CaBundle
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, RoutesFrom
 from meshwright.mesh.gateway.secrets import TlsSecret
-from meshwright.mesh.kinds import BACKEND_TLS_POLICY, CONFIG_MAP, GATEWAY, GATEWAY_API, NAMESPACE, SECRET
+from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
+    CONFIG_MAP,
+    GATEWAY,
+    GATEWAY_API,
+    NAMESPACE,
+    SECRET,
+    Kind,
+)
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.kubernetes import last_state
@@ -164,6 +172,15 @@ async def test_secrets_are_not_saved(cluster: Cluster) -> None:
     text = last_state.written(kept[-1])
     assert "gatewayclasses" in str(text)
     assert all(str(value) not in str(text) for value in written(pair)["data"].values())
+
+
+def test_client_certificate_of_a_gateway_is_named() -> None:
+    """An object of another kind is never requested as a Secret."""
+    edge, other = g.gateway("edge"), g.gateway("other")
+    bad = g.with_client_certificate(other, kind=Kind("Vault", "x.y"))
+    view = g.view(g.CLASS, g.with_client_certificate(edge, namespace="certs"), bad)
+    named = objects_named(dict(view.sourced.values_unrecorded()))
+    assert named == {ObjectKey(SECRET, Namespace("certs"), "client")}
 
 
 @pytest.mark.parametrize(

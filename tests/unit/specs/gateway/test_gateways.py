@@ -8,6 +8,7 @@ from meshwright.mesh.gateway.gateways import (
     Gateway,
     GatewayAddress,
     GatewayClass,
+    GatewayTls,
     Infrastructure,
     Listener,
     ListenerTls,
@@ -166,18 +167,36 @@ def test_fields_without_effect_are_noted_in_the_value() -> None:
         defaultScope: All
         tls:
           frontend: {default: {}}
-          backend: {clientCertificateRef: {name: own}}
         """
     for origin in (IN_FILE, IN_CLUSTER):
         reading = read(manifest("Gateway", spec), origin)
         assert reading.problems == ()
         assert route_of(reading).unused == (
             "spec.tls.frontend",
-            "spec.tls.backend",
             "spec.defaultScope",
             "spec.addresses[0].routability",
             "spec.listeners[0].tls.options",
         )
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{}", None),
+        ("{clientCertificateRef: {name: own}}", ObjectReference(SECRET, "own")),
+        (
+            "{clientCertificateRef: {group: x.y, kind: Vault, name: own, namespace: certs}}",
+            ObjectReference(Kind("Vault", "x.y"), "own", Namespace("certs")),
+        ),
+    ],
+    ids=["none", "Secret", "another kind"],
+)
+def test_client_certificate_is_read(written: str, expected: ObjectReference | None) -> None:
+    """A reference to another kind is refused in the status alone."""
+    spec = f"{{gatewayClassName: edge, listeners: [{LISTENER}], tls: {{backend: {written}}}}}"
+    gateway = Gateway(KEY, "edge", (HTTP,), tls=GatewayTls(expected))
+    assert route_of(read(manifest("Gateway", spec), IN_FILE)) == gateway
+    assert route_of(read(manifest("Gateway", spec), IN_CLUSTER)) == gateway
 
 
 @pytest.mark.parametrize(

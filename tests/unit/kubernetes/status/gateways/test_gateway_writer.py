@@ -140,6 +140,7 @@ async def test_the_whole_status_is_written_at_once(scene: Scene) -> None:
         "conditions": [
             condition("Accepted", "True", "Accepted", "all listeners are in force"),
             condition("Programmed", "True", "Programmed", APPLIED),
+            condition("ResolvedRefs", "True", "ResolvedRefs", "all references are resolved"),
         ],
         "addresses": [{"type": "IPAddress", "value": "10.0.0.9"}],
         "listeners": [
@@ -189,7 +190,11 @@ async def test_gateway_is_programmed_only_after_its_proxies_acknowledged(scene: 
     assert await scene.writer.report(key, 0.0) == AGAIN
     assert scene.status() is None, "the proxies get a moment"
     assert await scene.writer.report(key, FIRST) == FIRST + AGAIN
-    assert scene.reasons() == {"Accepted": "True Accepted", "Programmed": "False Pending"}
+    assert scene.reasons() == {
+        "Accepted": "True Accepted",
+        "Programmed": "False Pending",
+        "ResolvedRefs": "True ResolvedRefs",
+    }
     assert summary(scene.status()["listeners"][0])["Programmed"] == "False Pending"
     scene.progress = Progress(2, 2)
     await scene.writer.report(key, FIRST + AGAIN)
@@ -227,7 +232,11 @@ async def test_bad_listener_beside_a_good_one(scene: Scene) -> None:
     """GatewayListenerUnsupportedProtocol: the gateway is accepted, the bad listener has no kinds."""
     key = scene.edge(g.listener(), BAD)
     await scene.writer.report(key, 0.0)
-    assert scene.reasons() == {"Accepted": "True ListenersNotValid", "Programmed": "True Programmed"}
+    assert scene.reasons() == {
+        "Accepted": "True ListenersNotValid",
+        "Programmed": "True Programmed",
+        "ResolvedRefs": "True ResolvedRefs",
+    }
     bad = scene.status()["listeners"][1]
     assert bad["supportedKinds"] == []
     assert summary(bad) == {
@@ -238,7 +247,11 @@ async def test_bad_listener_beside_a_good_one(scene: Scene) -> None:
     }
     scene.edge(BAD, generation=2)
     await scene.writer.report(key, 0.0)
-    assert scene.reasons() == {"Accepted": "False ListenersNotValid", "Programmed": "False Invalid"}
+    assert scene.reasons() == {
+        "Accepted": "False ListenersNotValid",
+        "Programmed": "False Invalid",
+        "ResolvedRefs": "True ResolvedRefs",
+    }
 
 
 async def test_conflicts_and_unknown_kinds_are_conditions_of_the_listener(scene: Scene) -> None:
@@ -271,6 +284,38 @@ async def test_listener_without_a_certificate_is_accepted_and_not_programmed(sce
     assert resolved["message"] == "Secret default/missing does not exist, or cannot be read"
 
 
+async def test_bad_client_certificate_of_a_gateway_costs_its_references_alone(scene: Scene) -> None:
+    """GatewayInvalidTLSBackendConfiguration: the gateway stays accepted and programmed."""
+    key = scene.edge()
+    scene.edit(g.with_client_certificate(g.gateway("edge", g.listener(), g.https("bad"))), generation=2)
+    await scene.writer.report(key, 0.0)
+    assert scene.status()["conditions"] == [
+        condition("Accepted", "True", "Accepted", "all listeners are in force", 2),
+        condition("Programmed", "True", "Programmed", APPLIED, 2),
+        condition(
+            "ResolvedRefs",
+            "False",
+            "InvalidClientCertificateRef",
+            "Secret default/client does not exist, or cannot be read",
+            2,
+        ),
+    ]
+
+
+async def test_references_of_listeners_are_summed_up_at_the_gateway(scene: Scene) -> None:
+    """The condition of a gateway covers its listeners too."""
+    key = scene.edge(
+        g.listener(), g.https("bad", "", "missing"), g.listener("kinds", 8080, kinds=(TLS_ROUTE,))
+    )
+    await scene.writer.report(key, 0.0)
+    assert scene.status()["conditions"][2] == condition(
+        "ResolvedRefs",
+        "False",
+        "ListenersNotResolved",
+        "listeners with references that are not resolved: bad, kinds",
+    )
+
+
 async def test_message_names_every_broken_certificate(scene: Scene) -> None:
     """A condition has one reason, so the other certificates are in its message alone."""
     key = scene.edge(g.https("bad", "", "first", "second"))
@@ -295,7 +340,8 @@ async def test_foreign_conditions_survive_in_their_places(scene: Scene) -> None:
     scene.edge(g.listener(), g.listener("admin", 8080), generation=2)
     await scene.writer.report(key, 0.0)
     status = scene.status()
-    assert [item["type"] for item in status["conditions"]] == ["example.org/Seen", "Accepted", "Programmed"]
+    types = [item["type"] for item in status["conditions"]]
+    assert types == ["example.org/Seen", "Accepted", "Programmed", "ResolvedRefs"]
     assert status["conditions"][0] == status["listeners"][0]["conditions"][0] == FOREIGN
     assert [item["name"] for item in status["listeners"]] == ["http", "admin"]
     assert status["attachedListenerSets"] == 0, "the number is ours"

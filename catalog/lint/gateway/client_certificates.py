@@ -1,0 +1,29 @@
+"""Problems of the client certificate that a Gateway shows to backends with TLS."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.gateway import certificates
+from catalog.lint.lint import Lint
+from catalog.lint.wording import Place
+from catalog.relations.gateways.client_certificates import client_certificate
+from catalog.relations.gateways.verdicts import BrokenCertificate
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem
+
+_FIELD: Final = "spec.tls.backend.clientCertificateRef"
+
+
+def problems(lint: Lint, place: Place, key: PolicyKey) -> Iterator[Problem]:
+    """Yield the problems of the client certificate of a Gateway that is served here."""
+    found = client_certificate(lint.view, key)
+    if isinstance(found, PolicyKey):
+        yield from certificates.out_of_time(lint, place, _FIELD, found, "backends")
+    elif isinstance(found, BrokenCertificate):
+        near, grant = certificates.hints(lint.view, place.key, found)
+        wanted = (
+            f"The client certificate cannot be shown to backends ({found.reason}): {found.message}{near}. "
+            f"{grant}Correct the reference, the Secret or the ReferenceGrant."
+        )
+        yield place.error(Code.NO_CERTIFICATE, _FIELD, "", wanted)
