@@ -17,10 +17,11 @@ from catalog.policy.destinations import destinations_of
 from catalog.policy.gateway_routes import edge_connections, edge_entries
 from catalog.policy.outbound import is_plain, reaches_from_edge
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
+from catalog.policy.values.edge import EdgeAuthorities, EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Answer
 from catalog.policy.values.route_table import RouteEntry
+from catalog.relations.gateways.client_validation import client_authorities
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.gateways.verdicts import ListenerVerdict
@@ -136,6 +137,27 @@ def secrets_of_gateway(view: View, group: ProxyGroup) -> tuple[TlsSecret, ...]:
     return tuple(secret for secret in found if secret is not None)
 
 
+def edge_authorities(view: View, group: ProxyGroup) -> tuple[EdgeAuthorities, ...]:
+    """Return the CA certificates for clients of a gateway's ports, sorted; none for other proxies."""
+    return authorities_of_gateway(view, group) if isinstance(group.interception, Edge) else ()
+
+
+@derived
+def authorities_of_gateway(view: View, group: ProxyGroup) -> tuple[EdgeAuthorities, ...]:
+    """Return the CA certificates for clients of a gateway's ports, sorted by port."""
+    ports = (
+        port
+        for port in edge_ports(view, group)
+        if any(chain.tls is not None and chain.tls.clients is not None for chain in port.chains)
+    )
+    found = ((port, client_authorities(view, port.gateway, port.port)) for port in ports)
+    return tuple(
+        EdgeAuthorities(port.gateway, port.port, authorities.pem)
+        for port, authorities in found
+        if authorities is not None
+    )
+
+
 def _in_force(view: View, gateway: PolicyKey) -> Iterator[ListenerVerdict]:
     return (verdict for verdict in listener_verdicts(view, gateway) if verdict.in_force)
 
@@ -162,10 +184,8 @@ def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
             case ListenerProtocol.TCP:
                 yield EdgeChain(entry=_oldest(port, port.routes[hostname]))
             case ListenerProtocol.HTTPS:
-                shown = EdgeTls(hostname, verdict.certificates)
-                yield EdgeChain(
-                    shown, hosts=_sorted((*_hosts(port, hostname), *_misdirected(port, hostname)))
-                )
+                hosts = _sorted((*_hosts(port, hostname), *_misdirected(port, hostname)))
+                yield EdgeChain(_tls(verdict, hostname), hosts=hosts)
             case ListenerProtocol.TLS:
                 for name in port.names(hostname):
                     yield _connections(port, hostname, name)
@@ -178,8 +198,11 @@ def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
 def _connections(port: _PortInForce, hostname: str, name: str) -> EdgeChain:
     """Return the chain for connections with a server name; they are closed without a route."""
     first = next(port.deciding(hostname, name), [])
-    shown = EdgeTls(name, port.listeners[hostname].certificates)
-    return EdgeChain(shown, entry=_oldest(port, first))
+    return EdgeChain(_tls(port.listeners[hostname], name), entry=_oldest(port, first))
+
+
+def _tls(verdict: ListenerVerdict, name: str) -> EdgeTls:
+    return EdgeTls(name, verdict.certificates, None if verdict.clients is None else verdict.clients.mode)
 
 
 def _routes(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> tuple[GatewayRoute, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from catalog.policy.backend_tls import objects_of_backend_tls
 from catalog.policy.destinations import answering_at, endpoints_of
-from catalog.policy.edge import ports_of_gateway, secrets_of_gateway
+from catalog.policy.edge import authorities_of_gateway, ports_of_gateway, secrets_of_gateway
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.objects import routing, upstreams
@@ -124,6 +124,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
         case GatewayPorts():
             yield ports_of_gateway.node(view, group)
             yield secrets_of_gateway.node(view, group)
+            yield authorities_of_gateway.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
             yield union_of_egresses.node(view, identity)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from catalog.policy.edge import edge_secrets
+from catalog.policy.edge import edge_authorities, edge_secrets
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.values.proxy import ProxyPolicy
@@ -39,7 +39,12 @@ from meshwright.mesh.names import IpAddress, TrustDomain
 from meshwright.mesh.workload import Edge, Explicit, Workload
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from meshwright.sidecars.envoy.security.secrets import edge_certificate, service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import (
+    client_authorities,
+    edge_certificate,
+    service_certificate,
+    trust_root,
+)
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
@@ -156,7 +161,8 @@ class LiveMesh:
             policy = proxy_policy(self.view, key)
             certificate = self.manager.ensure(key.identity, names[key.identity], now)
             secret = service_certificate(certificate), trust_root(TRUST_DOMAIN, self.manager.trust_bundle())
-            own = (edge_certificate(shown) for shown in edge_secrets(self.view, key))
+            own = [edge_certificate(shown) for shown in edge_secrets(self.view, key)]
+            own += map(client_authorities, edge_authorities(self.view, key))
             group = GroupKey(str(number))
             where = key.address or self.loopback
             shining = beacon(where, self._round) if where else ()

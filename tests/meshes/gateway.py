@@ -12,6 +12,8 @@ from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
     AllowedRoutes,
     AllowedSets,
+    ClientValidation,
+    FrontendTls,
     Gateway,
     GatewayClass,
     Listener,
@@ -20,6 +22,7 @@ from meshwright.mesh.gateway.gateways import (
     ObjectReference,
     RoutesFrom,
     TlsMode,
+    ValidationMode,
 )
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
@@ -221,6 +224,25 @@ def with_client_certificate(
     """Return a gateway that shows a certificate to backends with TLS."""
     shown = ObjectReference(kind, name, None if namespace is None else Namespace(namespace))
     return replace(gateway, tls=replace(gateway.tls, client_certificate=shown))
+
+
+def validation(
+    *names: str,
+    mode: ValidationMode = ValidationMode.VALID_ONLY,
+    kind: Kind = CONFIG_MAP,
+    namespace: str | None = None,
+) -> ClientValidation:
+    """Make a validation of clients by ConfigMaps, by default `ca`."""
+    where = None if namespace is None else Namespace(namespace)
+    return ClientValidation(tuple(ObjectReference(kind, name, where) for name in names or ("ca",)), mode)
+
+
+def with_validation(
+    gateway: Gateway, default: ClientValidation | None, **by_port: ClientValidation | None
+) -> Gateway:
+    """Return a gateway that validates clients; the names of single ports are like `at_443`."""
+    ports = tuple((Port(int(name.removeprefix("at_"))), found) for name, found in by_port.items())
+    return replace(gateway, tls=replace(gateway.tls, frontend=FrontendTls(default, ports)))
 
 
 def open_gateway(

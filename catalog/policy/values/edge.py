@@ -1,11 +1,12 @@
 """Listeners of a gateway at its proxies: ports with filter chains, which have route tables or backends."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Forward, RouteAction, WeightedBackend
 from catalog.policy.values.route_table import RouteEntry
+from meshwright.mesh.gateway.gateways import ValidationMode
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
@@ -28,11 +29,22 @@ class EdgeTls:
     """TLS connections for a server name: exact, a suffix such as `*.shop.example`, or empty for all others.
 
     The proxy ends TLS with one of `certificates`, which are names of Secrets. Without any the proxy passes
-    the connections on unread.
+    the connections on unread. `clients` is the mode of validation of client certificates, by the
+    EdgeAuthorities of the port; None if clients need no certificate.
     """
 
     server_name: str = ""
     certificates: tuple[PolicyKey, ...] = ()
+    clients: ValidationMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeAuthorities:
+    """CA certificates (PEM) by which a port of a gateway validates the certificates of its clients."""
+
+    gateway: PolicyKey
+    port: Port
+    pem: str = field(repr=False)
 
 
 @hashed_once

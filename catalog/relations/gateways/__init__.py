@@ -8,7 +8,8 @@ about requests: `catalog.policy` does.
 - `namespaces`: namespaces that a gateway or a listener allows.
 - `listeners`: verdicts about the listeners of a gateway.
 - `certificates`: the certificates that a listener shows; `ca_certificates`: those that verify others.
-- `client_certificates`: the certificate that a gateway shows to backends.
+- `client_certificates`: the certificate that a gateway shows to backends; `client_validation`: the CA
+  certificates that verify a gateway's own clients.
 - `route_listeners`: verdicts about routes whose parent is a gateway.
 - `refusals`: why a listener refuses a route.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.

@@ -14,6 +14,7 @@ from typing import Final
 
 from catalog.relations.gateways.certificates import certificates_of
 from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.client_validation import client_authorities
 from catalog.relations.gateways.listener_sets import allowed_sets
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from catalog.store.view import View
@@ -41,9 +42,6 @@ KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     }
 )
 """Served protocols of listeners, with the kinds of fitting routes."""
-
-CLIENT_CERTIFICATES: Final = "spec.tls.frontend"
-"""Field of a Gateway without support, so listeners would admit clients without certificates."""
 
 _BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS})
 """Protocols of listeners among which the server name in TLS selects one."""
@@ -131,22 +129,33 @@ def _verdict(
             f"protocol {listener.protocol} is not served{near}; listeners may have the protocol {served}"
         )
         return refused(ListenerReason.UNSUPPORTED_PROTOCOL, message)
-    if listener.ends_tls and CLIENT_CERTIFICATES in gateway.unused:
-        message = f"{CLIENT_CERTIFICATES} asks clients for certificates, which Meshwright does not check"
+    if listener.ends_tls and (dropped := gateway.tls.frontend.dropped):
+        message = f"the validation of client certificates cannot be read: {dropped}"
         return refused(ListenerReason.UNSUPPORTED_VALUE, message)
     asked = listener.allowed.kinds
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)
     # A listener without a certificate is accepted too: only its references are not resolved.
     verdict = ListenerVerdict(listener, *standing, kinds, unknown, listener_set=own_set)
-    if not listener.ends_tls:
-        return verdict
-    shown, broken = certificates_of(view, owner.kind, owner.key.namespace, listener)
-    message = verdict.message
-    if verdict.accepted and not shown:
+    return _with_tls(view, gateway, owner, verdict) if listener.ends_tls else verdict
+
+
+def _with_tls(view: View, gateway: Gateway, owner: _Owner, verdict: ListenerVerdict) -> ListenerVerdict:
+    """Return the verdict about a listener that ends TLS, with its certificates and those of its clients."""
+    shown, broken = certificates_of(view, owner.kind, owner.key.namespace, verdict.listener)
+    clients = client_authorities(view, gateway.key, verdict.listener.port)
+    found = replace(verdict, certificates=shown, broken=broken, clients=clients)
+    if not verdict.accepted:
+        return found
+    if clients is not None and not clients.pem:
+        reasons = "; ".join(item.message for item in clients.broken)
+        message = f"the listener is out of force, because it cannot validate its clients: {reasons}"
+        return replace(found, reason=ListenerReason.NO_VALID_CA_CERTIFICATE, message=message)
+    if not shown:
         reasons = "; ".join(item.message for item in broken)
         message = f"the listener is out of force, because it lacks a certificate: {reasons}"
-    return replace(verdict, message=message, certificates=shown, broken=broken)
+        return replace(found, message=message)
+    return found
 
 
 def _lost(owner: _Owner, earlier: Iterable[_Earlier]) -> dict[str, _Standing]:

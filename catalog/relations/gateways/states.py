@@ -53,7 +53,8 @@ class GatewayState:
     `addresses` are all of the gateway, or the requested ones among these. `unusable` are requested addresses
     without a place. `proxies` are the sorted names of the serving workloads' proxies. `listeners` are the
     gateway's own, and `sets` is the number of its accepted ListenerSets. `broken` is the reference to a
-    client certificate out of force.
+    client certificate out of force. With `insecure` some listeners may admit clients without a valid
+    certificate although clients are validated.
     """
 
     gateway: PolicyKey
@@ -66,6 +67,7 @@ class GatewayState:
     proxies: tuple[ProxyName, ...] = ()
     sets: int = 0
     broken: BrokenCertificate | None = None
+    insecure: bool = False
 
 
 @derived
@@ -97,6 +99,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
         len(serving_sets) if accepted else 0,
         shown if isinstance(shown, BrokenCertificate) else None,
+        gateway.tls.frontend.is_insecure,
     )
 
 

@@ -3,7 +3,8 @@
 import enum
 from dataclasses import dataclass, field
 
-from meshwright.mesh.gateway.gateways import Listener
+from catalog.relations.gateways.ca_certificates import BrokenCa
+from meshwright.mesh.gateway.gateways import Listener, ValidationMode
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.policies.smi import PolicyKey
@@ -20,6 +21,7 @@ class ListenerReason(enum.StrEnum):
     UNSUPPORTED_VALUE = "UnsupportedValue"
     PROTOCOL_CONFLICT = "ProtocolConflict"
     HOSTNAME_CONFLICT = "HostnameConflict"
+    NO_VALID_CA_CERTIFICATE = "NoValidCACertificate"
 
 
 class CertificateReason(enum.StrEnum):
@@ -47,13 +49,26 @@ class BrokenCertificate:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientAuthorities:
+    """CA certificates (PEM) by which a listener validates its clients, and the references without any.
+
+    Without any CA certificate the listener is out of force, because it would admit no client, or every one.
+    """
+
+    mode: ValidationMode
+    pem: str = field(default="", repr=False)
+    broken: tuple[BrokenCa, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ListenerVerdict:
     """Verdict about a listener: acceptance, and the `kinds` of fitting routes.
 
     `unknown_kinds` are kinds of `allowedRoutes` without routes for the protocol; the condition
     `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`. `certificates` are the names of the
     Secrets of a listener which ends TLS, and `broken` the references without a certificate to show.
-    `listener_set` is the ListenerSet with the listener; None for a listener of the Gateway itself.
+    `clients` are the CA certificates for its clients; None if these need no certificate. `listener_set` is
+    the ListenerSet with the listener; None for a listener of the Gateway itself.
     """
 
     listener: Listener
@@ -64,6 +79,7 @@ class ListenerVerdict:
     certificates: tuple[PolicyKey, ...] = ()
     broken: tuple[BrokenCertificate, ...] = ()
     listener_set: PolicyKey | None = None
+    clients: ClientAuthorities | None = None
 
     @property
     def accepted(self) -> bool:

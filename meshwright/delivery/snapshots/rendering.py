@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.policy.destinations import Answering, allowed_answering, endpoints_of
-from catalog.policy.edge import edge_secrets
+from catalog.policy.edge import edge_authorities, edge_secrets
 from catalog.policy.group_policy import outline
 from catalog.policy.reachable import derive_open
+from catalog.policy.values.edge import EdgeAuthorities
 from catalog.policy.values.proxy import ProxyPolicy
 from catalog.relations.groups import ProxyGroup
 from catalog.store import mesh_wide
@@ -47,6 +48,8 @@ class GroupInput:
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
     secrets: tuple[TlsSecret, ...] = ()
     """The certificates that a gateway shows to its clients."""
+    authorities: tuple[EdgeAuthorities, ...] = ()
+    """The CA certificates by which a gateway validates its clients."""
 
 
 Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
@@ -272,6 +275,7 @@ def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
         group.driver,
         mesh_wide.sidecar(rendering.view).value(),
         edge_secrets(rendering.view, group),
+        edge_authorities(rendering.view, group),
     )
 
 

@@ -39,6 +39,7 @@ def translation(
             group_input.policy.trust_domain,
             group_input.trust_bundle,
             group_input.secrets,
+            group_input.authorities,
         )
         return (*driver.pieces(group_input.policy), *driver.credentials(credentials))
 

@@ -136,11 +136,50 @@ class AllowedSets:
     selector: LabelSelector | None = None
 
 
+class ValidationMode(enum.StrEnum):
+    """Clients that a validation admits: those with a valid certificate, or all."""
+
+    VALID_ONLY = "AllowValidOnly"
+    INSECURE_FALLBACK = "AllowInsecureFallback"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientValidation:
+    """Validation of the certificates of clients by CA certificates; `authorities` name ConfigMaps."""
+
+    authorities: tuple[ObjectReference, ...]
+    mode: ValidationMode = ValidationMode.VALID_ONLY
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendTls:
+    """Validations of clients at the listeners that end TLS: one for single ports, and one for all others.
+
+    None validates nothing. `by_port` has the order in which the ports are written. `dropped` is the reason
+    why validations that the API server has accepted cannot be read; no listener ends TLS then.
+    """
+
+    default: ClientValidation | None = None
+    by_port: tuple[tuple[Port, ClientValidation | None], ...] = ()
+    dropped: str = ""
+
+    def at(self, port: Port) -> ClientValidation | None:
+        """Return the validation of clients at a port."""
+        return dict(self.by_port).get(port, self.default)
+
+    @property
+    def is_insecure(self) -> bool:
+        """True if any validation admits clients without a valid certificate."""
+        found = (self.default, *(validation for _, validation in self.by_port))
+        return any(item is not None and item.mode is ValidationMode.INSECURE_FALLBACK for item in found)
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayTls:
     """TLS of a whole gateway: the client certificate is the one that it shows to backends with TLS."""
 
     client_certificate: ObjectReference | None = None
+    frontend: FrontendTls = field(default_factory=FrontendTls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +189,7 @@ class Gateway:
     `generation` is `metadata.generation`, 0 if missing, and `created` is `metadata.creationTimestamp` as
     written, or empty; the age decides precedence. `uid` is
     `metadata.uid`, which only a cluster sets. `unused` are the paths of written fields without effect,
-    for example `spec.tls.frontend`.
+    for example `spec.defaultScope`.
     """
 
     key: PolicyKey

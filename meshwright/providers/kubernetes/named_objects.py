@@ -69,6 +69,17 @@ def _certificates(owner: Gateway | ListenerSet) -> Iterator[ObjectKey]:
     for reference in named:
         if reference.kind == SECRET:
             yield ObjectKey(SECRET, reference.namespace or owner.key.namespace, reference.name)
+    if isinstance(owner, Gateway):
+        yield from _client_authorities(owner)
+
+
+def _client_authorities(owner: Gateway) -> Iterator[ObjectKey]:
+    """Yield the ConfigMaps with CA certificates for the clients of a gateway."""
+    frontend = owner.tls.frontend
+    for validation in (frontend.default, *(found for _, found in frontend.by_port)):
+        for reference in () if validation is None else validation.authorities:
+            if reference.kind == CONFIG_MAP:
+                yield ObjectKey(CONFIG_MAP, reference.namespace or owner.key.namespace, reference.name)
 
 
 def _authorities(policy: BackendTLSPolicy) -> Iterator[ObjectKey]:

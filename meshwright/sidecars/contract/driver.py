@@ -19,6 +19,7 @@ from catalog.policy import exclusions as left_out
 from catalog.policy import units
 from catalog.policy.units import Unit
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.edge import EdgeAuthorities
 from catalog.policy.values.parts import Part, WholePolicy
 from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
@@ -163,13 +164,14 @@ class Credentials:
     """The service certificate and the trust bundle (PEM) of the proxies in a group.
 
     `secrets` are the certificates that a gateway shows to its clients; the chains of `ProxyPolicy.edge` name
-    them.
+    them. `authorities` are the CA certificates by which the ports of a gateway validate clients.
     """
 
     certificate: ServiceCertificate
     trust_domain: TrustDomain
     trust_bundle: bytes = field(repr=False)
     secrets: tuple[TlsSecret, ...] = ()
+    authorities: tuple[EdgeAuthorities, ...] = ()
 
 
 @runtime_checkable

@@ -11,7 +11,12 @@ from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.envoy.pieces import parts
 from meshwright.sidecars.envoy.reasons import reason
-from meshwright.sidecars.envoy.security.secrets import edge_certificate, service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import (
+    client_authorities,
+    edge_certificate,
+    service_certificate,
+    trust_root,
+)
 from meshwright.sidecars.injection import patching
 from meshwright.sidecars.injection.sidecar import agent_sidecar
 from meshwright.sidecars.layout import ADS_PORT
@@ -60,6 +65,7 @@ class EnvoyDriver:
             Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
             Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
             *(Piece(edge_certificate, (secret,), GatewayPorts()) for secret in credentials.secrets),
+            *(Piece(client_authorities, (found,), GatewayPorts()) for found in credentials.authorities),
         )
 
     def empty(self, reference: Reference) -> Resource | None:

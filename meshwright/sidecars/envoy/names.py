@@ -202,6 +202,11 @@ def edge_certificate(secret: PolicyKey) -> str:
     return f"gateway-cert:{secret}"
 
 
+def client_authorities(gateway: PolicyKey, port: Port) -> str:
+    """Return `gateway-ca:<ns>/<name>|<port>`, for the CA certificates of the clients of a gateway's port."""
+    return f"gateway-ca:{gateway}|{port}"
+
+
 def trust_root(trust_domain: TrustDomain) -> str:
     """Return `root-cert:<trust domain>`."""
     return f"root-cert:{trust_domain}"

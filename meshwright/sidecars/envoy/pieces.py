@@ -14,7 +14,7 @@ from typing import Final
 from zlib import crc32
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
-from catalog.policy.values.edge import EdgeChain, EdgeHost
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgeTls
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
@@ -162,8 +162,8 @@ def _chain_of_listener(chain: EdgeChain) -> EdgeChain:
 
 
 def _chain_of_routes(chain: EdgeChain) -> EdgeChain:
-    """Return a chain as its routes need it: without the certificates."""
-    return chain if chain.tls is None else replace(chain, tls=replace(chain.tls, certificates=()))
+    """Return a chain as its routes need it: without the certificates and the validation of clients."""
+    return chain if chain.tls is None else replace(chain, tls=EdgeTls(chain.tls.server_name))
 
 
 def _external_services(policy: ProxyPolicy) -> Iterator[Piece]:

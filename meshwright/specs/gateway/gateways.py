@@ -33,7 +33,7 @@ from meshwright.specs.gateway.forms import (
     optional,
     required,
 )
-from meshwright.specs.gateway.gateway_tls import FRONTEND, gateway_tls
+from meshwright.specs.gateway.gateway_tls import gateway_tls
 from meshwright.specs.gateway.listeners import listeners_of
 from meshwright.specs.gateway.references import local_reference, object_reference
 from meshwright.specs.gateway.selectors import namespaces
@@ -142,7 +142,6 @@ def _infrastructure(fields: Fields) -> Infrastructure:
 def _unused(spec: Fields) -> Iterator[str]:
     """Yield the paths of fields without effect."""
     places = (
-        (spec.section("tls"), FRONTEND),
         (spec, "defaultScope"),
         *((section, "routability") for section in spec.sections("addresses")),
     )

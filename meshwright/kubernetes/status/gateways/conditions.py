@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from catalog.relations.gateways.client_validation import REASONS
 from catalog.relations.gateways.set_states import SetReason, SetState
 from catalog.relations.gateways.states import GatewayState, ListenerState
 from catalog.relations.gateways.verdicts import ListenerReason
@@ -11,6 +12,7 @@ from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Cond
 from meshwright.kubernetes.status.gateways.own_status import (
     ACCEPTED,
     CONFLICTED,
+    INSECURE_VALIDATION,
     PROGRAMMED,
     RESOLVED_REFS,
     ClassStatus,
@@ -49,7 +51,7 @@ def gateway_status(
         ACCEPTED, TRUE if state.accepted else FALSE, state.reason, bounded(state.message), generation
     )
     return GatewayStatus(
-        (accepted, programmed, _gateway_resolved(state, generation)),
+        (accepted, programmed, _gateway_resolved(state, generation), *_insecure(state, generation)),
         tuple(_listener_status(item, programmed, generation) for item in state.listeners),
         tuple((item.type, item.value) for item in state.addresses[:MAXIMUM_ADDRESSES]),
         state.sets,
@@ -160,6 +162,13 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
         yield Condition(PROGRAMMED, FALSE, PENDING, programmed.message, generation)
 
 
+def _insecure(state: GatewayState, generation: int) -> Iterator[Condition]:
+    """Yield the warning of a gateway whose validation of clients admits every client; absent otherwise."""
+    if state.insecure:
+        message = "clients without a valid certificate are admitted (mode AllowInsecureFallback)"
+        yield Condition(INSECURE_VALIDATION, TRUE, "ConfigurationChanged", message, generation)
+
+
 def _gateway_resolved(state: GatewayState, generation: int) -> Condition:
     """Return the condition for the gateway's own reference, which also sums up those of its listeners."""
     if state.broken is not None:
@@ -179,6 +188,11 @@ def _resolved(state: ListenerState, generation: int) -> Condition:
             f"routes of these kinds cannot attach to protocol {state.verdict.listener.protocol}: {unknown}"
         )
         return Condition(RESOLVED_REFS, FALSE, "InvalidRouteKinds", bounded(message), generation)
+    clients = state.verdict.clients
+    if clients is not None and clients.broken:
+        message = "; ".join(item.message for item in clients.broken)
+        reason = REASONS[clients.broken[0].reason]
+        return Condition(RESOLVED_REFS, FALSE, reason, bounded(message), generation)
     if broken := state.verdict.broken:
         # One condition has one reason, and each broken certificate may have its own: the first one is shown.
         message = "; ".join(item.message for item in broken)

@@ -16,9 +16,10 @@ ACCEPTED: Final = "Accepted"
 PROGRAMMED: Final = "Programmed"
 CONFLICTED: Final = "Conflicted"
 RESOLVED_REFS: Final = "ResolvedRefs"
+INSECURE_VALIDATION: Final = "InsecureFrontendValidationMode"
 
 _SETS: Final = "attachedListenerSets"
-_OF_GATEWAY: Final = (ACCEPTED, PROGRAMMED, RESOLVED_REFS)
+_OF_GATEWAY: Final = (ACCEPTED, PROGRAMMED, RESOLVED_REFS, INSECURE_VALIDATION)
 _OF_SET: Final = (ACCEPTED, PROGRAMMED)
 _OF_LISTENER: Final = (ACCEPTED, CONFLICTED, RESOLVED_REFS, PROGRAMMED)
 
@@ -174,7 +175,10 @@ def _merged(raw: Raw, wanted: Conditions, now: datetime) -> list[Raw]:
     result: list[Raw] = []
     for item in _mappings(raw.get("conditions")):
         new = missing.pop(str(item.get("type")), None)
-        result.append(item if new is None else new.in_transition(Condition.parse(item), now).written())
+        if new is not None:
+            result.append(new.in_transition(Condition.parse(item), now).written())
+        elif item.get("type") != INSECURE_VALIDATION:  # ours alone, and absent unless it is true
+            result.append(item)
     return [*result, *(condition.in_transition(None, now).written() for condition in missing.values())]
 
 

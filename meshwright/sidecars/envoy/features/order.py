@@ -15,7 +15,8 @@ behind.
 
 Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
 the path (`paths`), selects a route, and then runs the filters. At a gateway `edge_limits` adds the limits for
-clients outside the mesh. The results are reported at the end (`request_log`, `spans`, `tap`).
+clients outside the mesh, and `client_names` the names of validated clients. The results are reported at the
+end (`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
@@ -24,11 +25,13 @@ from catalog.policy.values.edge import EdgeChain
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.store.settings import DenialReasons
+from meshwright.mesh.gateway.gateways import ValidationMode
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.resilience import RetryPolicy
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 from meshwright.sidecars.envoy.features.access import Access
 from meshwright.sidecars.envoy.features.authorization import Authorization
+from meshwright.sidecars.envoy.features.client_names import ClientNames
 from meshwright.sidecars.envoy.features.cors import Cors
 from meshwright.sidecars.envoy.features.denials import Denials
 from meshwright.sidecars.envoy.features.diagnosis import Diagnosis
@@ -52,6 +55,7 @@ _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = UndeliveredHeader()
 _ROUTER: Final = Router()
 _EDGE_LIMITS: Final = EdgeLimits()
+_CLIENT_NAMES: Final = ClientNames()
 _ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
 _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 
@@ -95,11 +99,14 @@ def outside() -> tuple[Feature, ...]:
 def edge(chain: EdgeChain, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of a gateway's port, whose callers may be anybody.
 
-    They get no diagnosis, which is for callers of the mesh.
+    They get no diagnosis, which is for callers of the mesh. The names of clients that are not validated reach
+    no backend, because any client could show a certificate with these names.
     """
+    is_validated = chain.tls is not None and chain.tls.clients is ValidationMode.VALID_ONLY
     browsers = (Cors(),) if chain.cross_origin else ()
     again, paths = Retries(retry, to_mesh=True, farther=chain.fails_over), Paths(EscapedSlashes.REJECT)
-    return (*_OF_ALL, RequestLog(inbound=False), _EDGE_LIMITS, paths, GrpcStatus(), again, *browsers, _ROUTER)
+    clients = (_EDGE_LIMITS, _CLIENT_NAMES) if is_validated else (_EDGE_LIMITS,)
+    return (*_OF_ALL, RequestLog(inbound=False), *clients, paths, GrpcStatus(), again, *browsers, _ROUTER)
 
 
 def _counted(protocol: Protocol) -> tuple[Feature, ...]:

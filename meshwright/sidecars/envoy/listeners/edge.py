@@ -63,9 +63,11 @@ def _chain(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> tuple[_Chain, 
     if chain.tls.server_name:
         made.filter_chain_match.server_names.append(chain.tls.server_name)
     if shown := chain.tls.certificates:
-        made.transport_socket.CopyFrom(tls.edge(shown, requests=chain.hosts is not None))
+        made.transport_socket.CopyFrom(tls.edge(port, chain.tls, requests=chain.hosts is not None))
         made.transport_socket_connect_timeout.CopyFrom(_HANDSHAKE)
-    needed = (reference(SECRET, names.edge_certificate(secret)) for secret in shown)
+    needed = [reference(SECRET, names.edge_certificate(secret)) for secret in shown]
+    if chain.tls.clients is not None:
+        needed.append(reference(SECRET, names.client_authorities(port.gateway, port.port)))
     return made, filters.references.union(needed)
 
 

@@ -1,5 +1,6 @@
 """Secrets (SDS): service certificates, CA certificates for peers, and Secrets of gateways."""
 
+from catalog.policy.values.edge import EdgeAuthorities
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.names import TrustDomain
@@ -37,11 +38,20 @@ def trust_root(trust_domain: TrustDomain, trust_bundle: bytes) -> Resource:
 
     The expected identities are part of each TLS context instead, so one bundle serves all contexts.
     """
+    return _trusted(names.trust_root(trust_domain), trust_bundle)
+
+
+def client_authorities(found: EdgeAuthorities) -> Resource:
+    """Return the CA certificates for the clients of a gateway's port; the mode is part of the TLS context."""
+    return _trusted(names.client_authorities(found.gateway, found.port), found.pem.encode())
+
+
+def _trusted(name: str, pem: bytes) -> Resource:
     return encode(
         secret_pb2.Secret(
-            name=names.trust_root(trust_domain),
+            name=name,
             validation_context=common_pb2.CertificateValidationContext(
-                trusted_ca=base_pb2.DataSource(inline_bytes=trust_bundle)
+                trusted_ca=base_pb2.DataSource(inline_bytes=pem)
             ),
         )
     )

@@ -12,15 +12,16 @@ from typing import Final
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.values.destinations import BackendTls, ServiceDestination, TlsOrigination
+from catalog.policy.values.edge import EdgePort, EdgeTls
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted
 from catalog.policy.values.route_actions import HttpVersion
 from catalog.policy.values.terms import MeshTerms, TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.gateway.backend_tls import AltName, AltNameType
+from meshwright.mesh.gateway.gateways import ValidationMode
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.callers import AuthenticatedName
-from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from protos.envoy.config.core.v3 import base_pb2
@@ -100,26 +101,46 @@ def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.Tran
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
-def edge(certificates: Iterable[PolicyKey], *, requests: bool) -> base_pb2.TransportSocket:
-    """Return the TLS of a gateway, which shows one of its Secrets to clients that may be anybody.
+def edge(port: EdgePort, tls: EdgeTls, *, requests: bool) -> base_pb2.TransportSocket:
+    """Return the TLS of a gateway, which shows one of its Secrets to its clients.
 
-    The TLS versions are 1.2 and 1.3, independent of the mesh's own setting, with Envoy's default ciphers.
-    With `requests` clients may choose HTTP/2 by ALPN, which browsers require.
+    Clients may be anybody unless the port validates them. The TLS versions are 1.2 and 1.3, independent of
+    the mesh's own setting, with Envoy's default ciphers. With `requests` clients may choose HTTP/2 by ALPN,
+    which browsers require.
     """
     shown = [
         secret_pb2.SdsSecretConfig(name=names.edge_certificate(secret), sds_config=OVER_ADS)
-        for secret in certificates
+        for secret in tls.certificates
     ]
-    context = tls_pb2.DownstreamTlsContext(
-        common_tls_context=tls_pb2.CommonTlsContext(
-            tls_params=_parameters(_OUTSIDE),
-            tls_certificate_sds_secret_configs=shown,
-            alpn_protocols=["h2", "http/1.1"] if requests else [],
-        ),
-        # Set explicitly although it is the default, because Envoy logs a warning otherwise.
-        require_client_certificate=_NO,
+    common = tls_pb2.CommonTlsContext(
+        tls_params=_parameters(_OUTSIDE),
+        tls_certificate_sds_secret_configs=shown,
+        alpn_protocols=["h2", "http/1.1"] if requests else [],
     )
+    if tls.clients is not None:
+        common.combined_validation_context.CopyFrom(_clients(port, tls.clients))
+    # Set explicitly although it can be the default, because Envoy logs a warning otherwise.
+    required = _YES if tls.clients is ValidationMode.VALID_ONLY else _NO
+    context = tls_pb2.DownstreamTlsContext(common_tls_context=common, require_client_certificate=required)
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def _clients(
+    port: EdgePort, mode: ValidationMode
+) -> tls_pb2.CommonTlsContext.CombinedCertificateValidationContext:
+    """Return the validation of clients; with the insecure fallback it admits every certificate."""
+    verification = common_pb2.CertificateValidationContext.TrustChainVerification
+    is_insecure = mode is ValidationMode.INSECURE_FALLBACK
+    return tls_pb2.CommonTlsContext.CombinedCertificateValidationContext(
+        default_validation_context=common_pb2.CertificateValidationContext(
+            trust_chain_verification=verification.ACCEPT_UNTRUSTED
+            if is_insecure
+            else verification.VERIFY_TRUST_CHAIN
+        ),
+        validation_context_sds_secret_config=secret_pb2.SdsSecretConfig(
+            name=names.client_authorities(port.gateway, port.port), sds_config=OVER_ADS
+        ),
+    )
 
 
 def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:

@@ -49,13 +49,15 @@ _NAMESPACES: Final[Meanings] = {
     "selector.matchExpressions[].values": Meaning("The values, for `In` and `NotIn`.", form=_VALUE),
 }
 _VALIDATION: Final[Meanings] = {
-    "validation": Meaning("The check of client certificates. Ignored."),
-    "validation.caCertificateRefs": Meaning("The ConfigMaps with CA certificates. Ignored."),
+    "validation": Meaning("The check of client certificates.", "no check"),
+    "validation.caCertificateRefs": Meaning("The ConfigMaps with CA certificates in `ca.crt`."),
     **under("validation.caCertificateRefs[]", _PARAMETERS),
     "validation.caCertificateRefs[].namespace": Meaning(
-        "The namespace.", "the gateway's namespace", NAMESPACE
+        "The namespace. Another namespace than the gateway's needs a ReferenceGrant.",
+        "the gateway's namespace",
+        NAMESPACE,
     ),
-    "validation.mode": Meaning("Whether clients need a valid certificate. Ignored."),
+    "validation.mode": Meaning("Whether only clients with a valid certificate are admitted, or all clients."),
 }
 _LISTENERS: Final[Meanings] = {
     "spec.listeners": Meaning("The ports and host names that the gateway serves, at most 64."),
@@ -90,12 +92,12 @@ _LISTENERS: Final[Meanings] = {
 }
 _CLIENTS: Final[Meanings] = {
     "spec.tls": Meaning("Client certificates, for the gateway and of the gateway."),
-    "spec.tls.frontend": Meaning("The check of client certificates. Ignored."),
-    "spec.tls.frontend.default": Meaning("The check at all ports. Ignored."),
+    "spec.tls.frontend": Meaning("The check of client certificates at listeners that end TLS.", "no check"),
+    "spec.tls.frontend.default": Meaning("The check at all ports that `perPort` does not name."),
     **under("spec.tls.frontend.default", _VALIDATION),
-    "spec.tls.frontend.perPort": Meaning("Checks at single ports. Ignored."),
+    "spec.tls.frontend.perPort": Meaning("Checks at single ports, at most 64."),
     "spec.tls.frontend.perPort[].port": Meaning("The port, different in each item."),
-    "spec.tls.frontend.perPort[].tls": Meaning("The check at the port. Ignored."),
+    "spec.tls.frontend.perPort[].tls": Meaning("The check at the port; an empty mapping checks nothing."),
     **under("spec.tls.frontend.perPort[].tls", _VALIDATION),
     "spec.tls.backend": Meaning("The gateway's certificate for backends with TLS."),
     "spec.tls.backend.clientCertificateRef": Meaning("The Secret with the certificate.", "no certificate"),

@@ -3,23 +3,24 @@
 from dataclasses import replace
 from http import HTTPStatus
 
-from catalog.policy.edge import edge_ports, edge_secrets
+from catalog.policy.edge import edge_authorities, edge_ports, edge_secrets
 from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.provenance import made_from
 from catalog.policy.units import units
-from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
+from catalog.policy.values.edge import EdgeAuthorities, EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.parts import GatewayPorts
 from catalog.policy.values.route_actions import Answer, AnsweredShare, Forward, HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import AppliedRoute, RouteEntry, RouteSource
 from catalog.relations.groups import group_of
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.gateway.gateways import Listener
+from meshwright.mesh.gateway.gateways import Listener, ValidationMode
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.rules import Backend, Rule
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE, TLS_ROUTE
+from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY_TCP_ROUTE, HTTP_ROUTE, TLS_ROUTE
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.values.private_key import PrivateKey
@@ -439,3 +440,23 @@ def test_certificate_of_a_set_reaches_the_proxies() -> None:
     assert [secret.key for secret in edge_secrets(view, group_of(view, EDGE))] == [
         a.policy_key("cert", "far")
     ]
+
+
+def test_validated_clients_are_a_mode_of_the_chains_and_ca_certificates_of_the_port() -> None:
+    """The content is a secret of its own, so that a new CA certificate changes no listener."""
+    gateway = g.with_validation(
+        g.gateway("edge", g.listener(), g.https()), g.validation(mode=ValidationMode.INSECURE_FALLBACK)
+    )
+    view = g.view(*MESH, gateway, g.tls_secret(), g.ca_bundle())
+    plain, secure = _ports(view)
+    assert [chain.tls for chain in (*plain.chains, *secure.chains)] == [
+        None,
+        EdgeTls("", (a.policy_key("cert"),), ValidationMode.INSECURE_FALLBACK),
+    ]
+    group = group_of(view, EDGE)
+    assert edge_authorities(view, group) == (EdgeAuthorities(a.policy_key("edge"), Port(443), "[ca]"),)
+    named = {item.key.name for item in made_from(view, group, GatewayPorts()) if item.key.kind == CONFIG_MAP}
+    assert named == {"ca"}
+    view.apply(Edits(objects=g.view(g.ca_bundle(fault="is empty")).known().objects))
+    assert [port.port for port in _ports(view)] == [80]
+    assert edge_authorities(view, group) == ()

@@ -183,6 +183,19 @@ def test_client_certificate_of_a_gateway_is_named() -> None:
     assert named == {ObjectKey(SECRET, Namespace("certs"), "client")}
 
 
+def test_ca_certificates_for_the_clients_of_a_gateway_are_named() -> None:
+    """Those of all ports and of single ones."""
+    edge = g.with_validation(
+        g.gateway("edge"), g.validation(), at_1=g.validation("far", namespace="certs"), at_2=None
+    )
+    bad = g.with_validation(g.gateway("bad"), g.validation("vault", kind=Kind("Vault", "x.y")))
+    named = objects_named(dict(g.view(g.CLASS, edge, bad).sourced.values_unrecorded()))
+    assert named == {
+        ObjectKey(CONFIG_MAP, Namespace("default"), "ca"),
+        ObjectKey(CONFIG_MAP, Namespace("certs"), "far"),
+    }
+
+
 @pytest.mark.parametrize(
     ("sets", "expected"),
     [

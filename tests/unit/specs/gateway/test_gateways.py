@@ -5,6 +5,8 @@ import pytest
 from meshwright.mesh.gateway.gateways import (
     AllowedRoutes,
     AllowedSets,
+    ClientValidation,
+    FrontendTls,
     Gateway,
     GatewayAddress,
     GatewayClass,
@@ -15,6 +17,7 @@ from meshwright.mesh.gateway.gateways import (
     ObjectReference,
     RoutesFrom,
     TlsMode,
+    ValidationMode,
 )
 from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY_CLASS, GRPC_ROUTE, HTTP_ROUTE, SECRET, Kind
 from meshwright.mesh.names import Namespace, Port
@@ -165,14 +168,11 @@ def test_fields_without_effect_are_noted_in_the_value() -> None:
         - {name: https, port: 443, protocol: HTTPS, tls: {options: {a: b}}}
         addresses: [{routability: Cluster}]
         defaultScope: All
-        tls:
-          frontend: {default: {}}
         """
     for origin in (IN_FILE, IN_CLUSTER):
         reading = read(manifest("Gateway", spec), origin)
         assert reading.problems == ()
         assert route_of(reading).unused == (
-            "spec.tls.frontend",
             "spec.defaultScope",
             "spec.addresses[0].routability",
             "spec.listeners[0].tls.options",
@@ -215,6 +215,63 @@ def test_allowed_listener_sets_are_read(written: str, expected: AllowedSets) -> 
     gateway = Gateway(KEY, "edge", (HTTP,), allowed_sets=expected)
     assert route_of(read(manifest("Gateway", spec), IN_FILE)) == gateway
     assert route_of(read(manifest("Gateway", spec), IN_CLUSTER)) == gateway
+
+
+CA = ObjectReference(CONFIG_MAP, "ca")
+FAR = ObjectReference(Kind("Vault", "x.y"), "ca", Namespace("certs"))
+VALID, INSECURE = ValidationMode.VALID_ONLY, ValidationMode.INSECURE_FALLBACK
+FALLBACK = (
+    "{validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}}"
+)
+NAMED = "{group: '', kind: ConfigMap, name: ca}, {group: x.y, kind: Vault, name: ca, namespace: certs}"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{default: {}}", FrontendTls()),
+        (
+            f"{{default: {{validation: {{caCertificateRefs: [{NAMED}]}}}}}}",
+            FrontendTls(ClientValidation((CA, FAR), VALID)),
+        ),
+        (
+            f"{{default: {{}}, perPort: [{{port: 8443, tls: {{}}}}, {{port: 443, tls: {FALLBACK}}}]}}",
+            FrontendTls(None, ((Port(8443), None), (Port(443), ClientValidation((CA,), INSECURE)))),
+        ),
+    ],
+    ids=["none", "default", "per port"],
+)
+def test_validation_of_clients_is_read(written: str, expected: FrontendTls) -> None:
+    """References to other kinds are refused in the status alone."""
+    spec = f"{{gatewayClassName: edge, listeners: [{LISTENER}], tls: {{frontend: {written}}}}}"
+    gateway = Gateway(KEY, "edge", (HTTP,), tls=GatewayTls(frontend=expected))
+    assert route_of(read(manifest("Gateway", spec), IN_FILE)) == gateway
+    assert route_of(read(manifest("Gateway", spec), IN_CLUSTER)) == gateway
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        (
+            "{default: {validation: {caCertificateRefs: [{group: '', kind: A, name: a}], depth: 1}}}",
+            "spec.tls.frontend.default.validation.depth: unknown field",
+        ),
+        (
+            "{default: {validation: {caCertificateRefs: [{group: '', kind: A, name: a}], mode: New}}}",
+            "spec.tls.frontend.default.validation.mode: must be one of",
+        ),
+        ("{default: {}, byName: []}", "spec.tls.frontend.byName: unknown field"),
+        ("{}", "spec.tls.frontend.default: is missing"),
+    ],
+    ids=["field", "mode", "other rule", "no default"],
+)
+def test_validation_of_a_cluster_that_cannot_be_read_is_dropped(written: str, fault: str) -> None:
+    """A newer CRD can have a rule that would keep a client out."""
+    spec = f"{{gatewayClassName: edge, listeners: [{LISTENER}], tls: {{frontend: {written}}}}}"
+    reading = read(manifest("Gateway", spec), IN_CLUSTER)
+    assert reading.problems == ()
+    assert route_of(reading).tls.frontend.dropped.startswith(fault)
+    assert read(manifest("Gateway", spec), IN_FILE).objects == ()
 
 
 def test_no_listener_sets_are_allowed_by_default() -> None:

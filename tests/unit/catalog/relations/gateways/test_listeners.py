@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
-from meshwright.mesh.gateway.gateways import Gateway, Listener
+from meshwright.mesh.gateway.gateways import FrontendTls, Gateway, GatewayTls, Listener
 from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from tests.meshes import gateway as g
 
@@ -123,11 +123,11 @@ def test_listener_with_passthrough_takes_tls_routes_alone() -> None:
     assert (verdict.kinds, verdict.unknown_kinds) == ((TLS_ROUTE,), (GATEWAY_TCP_ROUTE,))
 
 
-def test_listener_whose_clients_need_certificates_is_refused() -> None:
-    """Otherwise it would admit clients without one; listeners without TLS stay."""
-    listeners = (g.listener(), g.listener("https", 443, protocol="HTTPS"))
-    gateway = replace(g.gateway("edge", *listeners), unused=("spec.tls.frontend",))
+def test_validation_that_cannot_be_read_refuses_listeners_that_end_tls() -> None:
+    """Otherwise they would admit clients that a rule keeps out; listeners without TLS stay."""
+    dropped = GatewayTls(frontend=FrontendTls(dropped="spec.tls.frontend.byName: unknown field"))
+    gateway = replace(g.gateway("edge", g.listener(), g.https()), tls=dropped)
     plain, secure = verdicts(gateway)
-    message = "spec.tls.frontend asks clients for certificates, which Meshwright does not check"
+    message = "the validation of client certificates cannot be read: spec.tls.frontend.byName: unknown field"
     assert (plain.reason, secure.reason) == (ACCEPTED, ListenerReason.UNSUPPORTED_VALUE)
     assert secure.message == message

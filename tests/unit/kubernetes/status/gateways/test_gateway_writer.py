@@ -22,9 +22,17 @@ from meshwright.kubernetes.status.gateways.writer import AGAIN, FIRST, SERVED, S
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.gateway.features import GATEWAY_FEATURES
-from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, Listener, ListenerSet, ObjectReference
+from meshwright.mesh.gateway.gateways import (
+    ClientValidation,
+    Gateway,
+    GatewayClass,
+    Listener,
+    ListenerSet,
+    ObjectReference,
+    ValidationMode,
+)
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, LISTENER_SET, SERVICE, TLS_ROUTE, Kind
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import PolicyKey
@@ -300,6 +308,57 @@ async def test_bad_client_certificate_of_a_gateway_costs_its_references_alone(sc
             2,
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("validation", "reason"),
+    [
+        (g.validation(), "InvalidCACertificateRef"),
+        (g.validation(kind=SERVICE), "InvalidCACertificateKind"),
+        (g.validation(namespace="certs"), "RefNotPermitted"),
+    ],
+    ids=["missing", "kind", "no grant"],
+)
+async def test_listener_that_cannot_validate_its_clients_is_refused(
+    scene: Scene, validation: ClientValidation, reason: str
+) -> None:
+    """GatewayInvalidFrontendClientCertificateValidation, and the listener without TLS beside it."""
+    key = scene.edge()
+    scene.mesh.apply(Edits(objects=g.view(g.tls_secret()).known().objects))
+    gateway = g.with_validation(g.gateway("edge", g.listener(), g.https()), validation)
+    scene.edit(gateway, generation=2)
+    await scene.writer.report(key, 0.0)
+    plain, secure = scene.status()["listeners"]
+    assert set(summary(plain).values()) == {
+        "True Accepted",
+        "False NoConflicts",
+        "True ResolvedRefs",
+        "True Programmed",
+    }
+    assert summary(secure) == {
+        "Accepted": "False NoValidCACertificate",
+        "Conflicted": "False NoConflicts",
+        "ResolvedRefs": f"False {reason}",
+        "Programmed": "False Invalid",
+    }
+
+
+async def test_insecure_validation_is_a_condition_while_it_lasts(scene: Scene) -> None:
+    """GatewayFrontendClientCertificateValidationInsecureFallback; the condition is removed afterwards."""
+    key = scene.edge()
+    insecure = g.validation(mode=ValidationMode.INSECURE_FALLBACK)
+    scene.edit(g.with_validation(g.gateway("edge"), None, at_8443=insecure), generation=2)
+    await scene.writer.report(key, 0.0)
+    assert scene.status()["conditions"][3] == condition(
+        "InsecureFrontendValidationMode",
+        "True",
+        "ConfigurationChanged",
+        "clients without a valid certificate are admitted (mode AllowInsecureFallback)",
+        2,
+    )
+    scene.edge(generation=3)
+    await scene.writer.report(key, 0.0)
+    assert list(scene.reasons()) == ["Accepted", "Programmed", "ResolvedRefs"]
 
 
 async def test_references_of_listeners_are_summed_up_at_the_gateway(scene: Scene) -> None:
