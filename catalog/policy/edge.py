@@ -21,6 +21,7 @@ from catalog.policy.values.edge import EdgeAuthorities, EdgeChain, EdgeHost, Edg
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Answer
 from catalog.policy.values.route_table import RouteEntry
+from catalog.relations.gateways.client_certificates import client_certificate
 from catalog.relations.gateways.client_validation import client_authorities
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
@@ -112,9 +113,26 @@ def edge_destinations(view: View, group: ProxyGroup) -> SharedTuple[ServiceDesti
         for chain in port.chains
         for backend in chain.backends()
     )
+    shown = certificate_for_backends(view, group)
     return SharedTuple(
-        _plain_if_outside(view, destination) for destination in destinations_of(view, group.identity, called)
+        _with_certificate(_plain_if_outside(view, destination), shown)
+        for destination in destinations_of(view, group.identity, called)
     )
+
+
+def certificate_for_backends(view: View, group: ProxyGroup) -> PolicyKey | None:
+    """Return the Secret with the client certificate of a gateway's proxies; None without a usable one."""
+    if not isinstance(group.interception, Edge):
+        return None
+    found = client_certificate(view, PolicyKey(group.identity.namespace, group.interception.gateway))
+    return found if isinstance(found, PolicyKey) else None
+
+
+def _with_certificate(destination: ServiceDestination, shown: PolicyKey | None) -> ServiceDestination:
+    """Return a destination with the client certificate in the TLS of a BackendTLSPolicy, if it has any."""
+    if destination.tls is None or shown is None:
+        return destination
+    return replace(destination, tls=replace(destination.tls, certificate=shown))
 
 
 def _plain_if_outside(view: View, destination: ServiceDestination) -> ServiceDestination:
@@ -130,10 +148,15 @@ def edge_secrets(view: View, group: ProxyGroup) -> tuple[TlsSecret, ...]:
 
 @derived
 def secrets_of_gateway(view: View, group: ProxyGroup) -> tuple[TlsSecret, ...]:
-    """Return the certificates of a gateway's proxies with their keys, sorted by name."""
+    """Return the certificates of a gateway's proxies with their keys, sorted by name.
+
+    The client certificate is one of them only if a backend gets it.
+    """
     chains = (chain.tls for port in edge_ports(view, group) for chain in port.chains)
-    named = sorted({key for shown in chains if shown is not None for key in shown.certificates})
-    found = (tls_secrets(view).get(key) for key in named)
+    named = {key for shown in chains if shown is not None for key in shown.certificates}
+    backends = (destination.tls for destination in edge_destinations(view, group))
+    named |= {tls.certificate for tls in backends if tls is not None and tls.certificate is not None}
+    found = (tls_secrets(view).get(key) for key in sorted(named))
     return tuple(secret for secret in found if secret is not None)
 
 

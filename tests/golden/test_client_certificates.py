@@ -1,6 +1,7 @@
-"""Gateways that validate the certificates of their clients, with a real Envoy and real connections.
+"""Client certificates with a real Envoy: of the clients of a gateway, and of the gateway for its backends.
 
-The backend has no sidecar. It answers with the header that names the client.
+The backends have no sidecars. They answer with the header that names the client, or with the names in the
+certificate of the gateway.
 """
 
 import asyncio
@@ -8,31 +9,29 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 import pytest
 import pytest_asyncio
-from cryptography import x509
 
 from tests.golden.running_mesh import LiveMesh, serve
-from tests.tools.client_authority import ClientAuthority
 from tests.tools.deadline import until
-from tests.tools.tls_secrets import EdgePair, config_map, self_signed
+from tests.tools.tls_secrets import Authority, EdgePair, config_map, self_signed
 
 pytestmark = [pytest.mark.envoy, pytest.mark.asyncio(loop_scope="module")]
 
 NET: Final = f"127.{100 + os.getpid() % 100}.{100 + os.getpid() // 100 % 150}"
-EDGE, WEB = f"{NET}.11", f"{NET}.12"
-APPLICATION: Final = 14001
+EDGE, WEB, SECURE = (f"{NET}.{number}" for number in (11, 12, 13))
+APPLICATION, STRICT = 14001, 14002
 DEFAULT, OTHER, INSECURE, OPEN, BROKEN, PLAIN, ENDED = range(14461, 14468)
 """Ports by validation: the default, another one, the insecure fallback, none, a broken one; HTTP; and TLS."""
 
-FIRST, SECOND, THIRD = (ClientAuthority.new(name) for name in ("first", "second", "third"))
+FIRST, SECOND, THIRD = map(Authority, ("first", "second", "third"))
 SERVER: Final = self_signed("shop.example")
-ALICE: Final = FIRST.client(
-    "alice", x509.UniformResourceIdentifier("spiffe://clients/alice"), x509.DNSName("alice.example")
-)
-BOB: Final = SECOND.client("bob")
+ALICE: Final = FIRST.issue("alice.example", uris=("spiffe://clients/alice",))
+BOB: Final = SECOND.issue("bob.example")
+BACKEND: Final = THIRD.issue("secure.example")
 MALLORY: Final = self_signed("mallory.example")
 FORGED: Final = "x-forwarded-client-cert: Hash=0;URI=spiffe://clients/admin\r\n"
 
@@ -60,6 +59,33 @@ spec:
 ---"""
 
 
+def _strict(name: str, port: int) -> str:
+    """Return a Service with TLS, and a route to it by a path."""
+    return f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: default}}
+spec:
+  selector: {{app: secure}}
+  ports: [{{name: tls, port: {port}, appProtocol: https}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {{name: {name}, namespace: default}}
+spec:
+  targetRefs: [{{group: "", kind: Service, name: {name}}}]
+  validation: {{hostname: secure.example, caCertificateRefs: [{{group: "", kind: ConfigMap, name: third}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}, namespace: default}}
+spec:
+  parentRefs: [{{name: edge, sectionName: at-{PLAIN}}}]
+  rules:
+  - {{matches: [{{path: {{value: /{name}}}}}], backendRefs: [{{name: {name}, port: {port}}}]}}
+---"""
+
+
 MESH: Final = f"""
 apiVersion: v1
 kind: Service
@@ -72,6 +98,11 @@ apiVersion: meshwright.dev/v1alpha1
 kind: Workload
 metadata: {{name: web, namespace: default, labels: {{app: web}}}}
 spec: {{address: {WEB}, serviceAccount: web}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: secure, namespace: default, labels: {{app: secure}}}}
+spec: {{address: {SECURE}, serviceAccount: secure}}
 ---
 apiVersion: meshwright.dev/v1alpha1
 kind: Workload
@@ -89,6 +120,7 @@ metadata: {{name: edge, namespace: default}}
 spec:
   gatewayClassName: meshwright
   tls:
+    backend: {{clientCertificateRef: {{name: client}}}}
     frontend:
       default: {_validation("first")}
       perPort:
@@ -101,17 +133,18 @@ spec:
 {_listener(PLAIN, "HTTP")}\
 {_listener(ENDED, "TLS")}\
 ---
+{_strict("admits-first", APPLICATION)}
+{_strict("admits-second", STRICT)}
 {_route("HTTPRoute", DEFAULT, OTHER, INSECURE, OPEN, BROKEN, PLAIN)}
 {_route("TLSRoute", ENDED)}
 {SERVER.manifest("shop")}"""
 
 
-def manifests(first: ClientAuthority = FIRST) -> str:
-    """Return the mesh with its CA certificates."""
-    authorities = (
-        config_map(name, {"ca.crt": ca.pem}) for name, ca in (("first", first), ("second", SECOND))
-    )
-    return "---\n".join((MESH, *authorities))
+def manifests(first: Authority = FIRST, shown: EdgePair = ALICE) -> str:
+    """Return the mesh with its CA certificates, and the client certificate of the gateway."""
+    bundles = {"first": first, "second": SECOND, "third": THIRD}
+    authorities = (config_map(name, {"ca.crt": ca.pem}) for name, ca in bundles.items())
+    return "---\n".join((MESH, *authorities, shown.manifest("client")))
 
 
 async def _named(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -125,12 +158,36 @@ async def _named(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.close()
 
 
+async def _seen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer requests with the DNS names in the certificate of the client."""
+    certificate = writer.get_extra_info("ssl_object").getpeercert()
+    names = " ".join(value for kind, value in certificate["subjectAltName"] if kind == "DNS").encode()
+    try:
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(names) + names)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+
+def _demanding(folder: Path, authority: Authority) -> ssl.SSLContext:
+    """Return the TLS of a server that demands a certificate of an authority."""
+    file = folder / "server.pem"
+    file.write_bytes(BACKEND.chain + BACKEND.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(file)
+    return context
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
-    """A gateway in front of one application."""
+    """A gateway in front of one application in plain text, and one that demands certificates at two ports."""
     async with AsyncExitStack() as ends:
+        folder = tmp_path_factory.mktemp("clients")
         await serve(ends, WEB, APPLICATION, _named)
-        live = await LiveMesh.start(tmp_path_factory.mktemp("clients"), manifests(), ends)
+        for port, authority in ((APPLICATION, FIRST), (STRICT, SECOND)):
+            await serve(ends, SECURE, port, _seen, _demanding(folder, authority))
+        live = await LiveMesh.start(folder, manifests(), ends)
         await live.envoy("edge-uuid")
         await live.in_force()
         yield live
@@ -138,7 +195,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
 
 
 async def request(
-    mesh: LiveMesh, port: int, shown: EdgePair | None, more: str = ""
+    mesh: LiveMesh, port: int, shown: EdgePair | None, more: str = "", path: str = "/"
 ) -> tuple[int, str] | None:
     """Send a request with a client certificate; return status and body, None for a refused connection."""
     context = ssl.create_default_context(cadata=SERVER.chain.decode())
@@ -151,7 +208,7 @@ async def request(
         reader, writer = await asyncio.open_connection(
             EDGE, port, ssl=tls, server_hostname="shop.example" if tls else None
         )
-        writer.write(f"GET / HTTP/1.1\r\nhost: shop.example\r\n{more}\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: shop.example\r\n{more}\r\n".encode())
         # With TLS 1.3 a client learns only from its first read that the server refused the certificate.
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         length = next(int(line[16:]) for line in head.lower().splitlines() if line[:15] == "content-length:")
@@ -192,7 +249,7 @@ async def test_backend_gets_the_names_of_a_validated_client_alone(mesh: LiveMesh
     answer = await request(mesh, DEFAULT, ALICE, FORGED)
     assert answer is not None
     _, *names = answer[1].split(";")
-    assert names == ['Subject="CN=alice"', "URI=spiffe://clients/alice", "DNS=alice.example"]
+    assert names == ['Subject=""', "URI=spiffe://clients/alice", "DNS=alice.example"]
     assert await request(mesh, INSECURE, MALLORY, FORGED) == (200, "")
     assert await request(mesh, OPEN, ALICE, FORGED) == (200, "")
     assert await request(mesh, PLAIN, None, FORGED) == (200, "")
@@ -202,7 +259,7 @@ async def test_replaced_authority_changes_no_listener(mesh: LiveMesh) -> None:
     """Clients of the old authority are refused from then on, and those of the new one admitted."""
     changed = "listener_manager.listener_modified", "listener_manager.listener_in_place_updated"
     before = [await mesh.stat("edge-uuid", name) for name in changed]
-    carol = THIRD.client("carol")
+    carol = THIRD.issue("carol.example")
     mesh.apply(manifests(THIRD))
 
     async def is_replaced() -> bool:
@@ -210,5 +267,20 @@ async def test_replaced_authority_changes_no_listener(mesh: LiveMesh) -> None:
 
     await until(is_replaced)
     assert [await mesh.stat("edge-uuid", name) for name in changed] == before
+    mesh.apply(manifests())
+    await mesh.in_force()
+
+
+async def test_backend_gets_the_client_certificate_of_the_gateway(mesh: LiveMesh) -> None:
+    """GatewayTLSBackendClientCertificate; a backend that trusts another authority refuses the certificate."""
+    assert await request(mesh, PLAIN, None, path="/admits-first") == (200, "alice.example")
+    refused = await request(mesh, PLAIN, None, path="/admits-second")
+    assert (refused and refused[0]) == 503
+    mesh.apply(manifests(shown=BOB))
+
+    async def is_replaced() -> bool:
+        return await request(mesh, PLAIN, None, path="/admits-second") == (200, "bob.example")
+
+    await until(is_replaced)
     mesh.apply(manifests())
     await mesh.in_force()

@@ -75,13 +75,14 @@ class BackendTls:
     """TLS of a gateway to endpoints without a sidecar, by a BackendTLSPolicy.
 
     An endpoint's certificate must be signed by `roots` (PEM; None for those of the proxy's system), and have
-    one of the `names`.
+    one of the `names`. The gateway shows the `certificate` of this Secret, if any.
     """
 
     policy: PolicyKey
     server_name: str
     names: tuple[AltName, ...]
     roots: str | None = field(repr=False)
+    certificate: PolicyKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,7 +297,8 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
             near=destination.near,
             version=destination.version,
             plain=destination.plain,
-            tls=destination.tls and replace(destination.tls, server_name="", names=(), roots=None),
+            tls=destination.tls
+            and replace(destination.tls, server_name="", names=(), roots=None, certificate=None),
         )
         reached = DestinationPolicy(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))

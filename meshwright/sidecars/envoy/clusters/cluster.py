@@ -67,7 +67,7 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     message.MergeFrom(_destination(terms, kind))
     if wanted.checking is not None:
         health_checks.ask(message, wanted.checking, wanted.server_name)
-    needed = frozenset() if wanted.plain else tls.references(terms)
+    needed = tls.references_of_backend(wanted.tls) if wanted.plain else tls.references(terms)
     # A cluster of the original destination needs no load assignment.
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 

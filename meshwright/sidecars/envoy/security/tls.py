@@ -22,6 +22,7 @@ from meshwright.mesh.gateway.gateways import ValidationMode
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.callers import AuthenticatedName
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from protos.envoy.config.core.v3 import base_pb2
@@ -166,8 +167,9 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
 def to_backend(wanted: BackendTls, version: HttpVersion | None) -> base_pb2.TransportSocket:
     """Return the TLS of a gateway to an application, as a BackendTLSPolicy demands; None for connections.
 
-    The gateway presents no certificate. The version of HTTP is requested by ALPN, because many servers speak
-    HTTP/2 only after such a request. The TLS versions are 1.2 and 1.3, independent of the mesh's own setting.
+    The gateway presents its client certificate, if it has one. The version of HTTP is requested by ALPN,
+    because many servers speak HTTP/2 only after such a request. The TLS versions are 1.2 and 1.3, independent
+    of the mesh's own setting.
     """
     matchers = [_alt_name(name) for name in wanted.names]
     roots = base_pb2.DataSource(filename=SYSTEM_ROOTS)
@@ -183,7 +185,22 @@ def to_backend(wanted: BackendTls, version: HttpVersion | None) -> base_pb2.Tran
         ),
         sni=wanted.server_name,
     )
+    present(context, wanted.certificate)
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def present(context: tls_pb2.UpstreamTlsContext, certificate: PolicyKey | None) -> None:
+    """Let a gateway present the client certificate of a Secret to a server that asks for one."""
+    if certificate is not None:
+        shown = secret_pb2.SdsSecretConfig(name=names.edge_certificate(certificate), sds_config=OVER_ADS)
+        context.common_tls_context.tls_certificate_sds_secret_configs.append(shown)
+
+
+def references_of_backend(wanted: BackendTls | None) -> frozenset[Reference]:
+    """Return the secret for the TLS of a gateway to an application, if there is one."""
+    if wanted is None or wanted.certificate is None:
+        return frozenset()
+    return frozenset({reference(SECRET, names.edge_certificate(wanted.certificate))})
 
 
 def references(terms: MeshTerms) -> frozenset[Reference]:

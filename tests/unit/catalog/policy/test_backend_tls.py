@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.policy.edge import edge_ports
+from catalog.policy.edge import edge_ports, edge_secrets
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.provenance import made_from
 from catalog.policy.values.destinations import BackendTls, ServiceDestination
@@ -161,3 +161,16 @@ def test_declared_https_needs_a_policy(policies: tuple[object, ...], expected: R
     mesh = g.view(EDGE, g.CLASS, g.gateway("edge"), service, BARE, g.ca_bundle(), ROUTE, *policies)
     found = action(mesh)
     assert found == expected if expected is not None else isinstance(found, Forward)
+
+
+def test_client_certificate_of_the_gateway_is_part_of_the_tls_to_backends() -> None:
+    """GatewayTLSBackendClientCertificate; a gateway never gets the key without such a backend."""
+    client, shown = g.tls_secret("client"), g.with_client_certificate(g.gateway("edge"))
+    mesh = g.view(*MESH[:2], WEB, shown, ROUTE, BARE, g.backend_policy(), g.ca_bundle(), client)
+    (place,) = destinations(mesh)
+    assert place.tls == replace(TLS, certificate=a.policy_key("client"))
+    assert edge_secrets(mesh, group_of(mesh, EDGE)) == (client,)
+    plain = g.view(*MESH[:2], WEB, shown, ROUTE, BARE, client)
+    assert edge_secrets(plain, group_of(plain, EDGE)) == ()
+    (place,) = destinations(view(BARE, g.backend_policy(), g.ca_bundle(), client))
+    assert place.tls == TLS
