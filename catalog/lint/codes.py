@@ -348,7 +348,7 @@ class Code(ProblemCode):
     )
     NO_CERTIFICATE = (
         "MW2185",
-        "A Gateway or a listener refers to a certificate that cannot be shown.",
+        "A Gateway or a listener refers to a certificate that cannot be used.",
     )
     UNKNOWN_PARENT_GATEWAY = (
         "MW2186",
@@ -385,6 +385,14 @@ class Code(ProblemCode):
     SET_NOT_ATTACHED = (
         "MW2194",
         "A ListenerSet has a parent that does not allow the set; the listeners are not in force.",
+    )
+    TLS_WITHOUT_EFFECT = (
+        "MW2198",
+        "A part of spec.tls of a Gateway has no effect, for example at a port without TLS.",
+    )
+    INSECURE_CLIENTS = (
+        "MW2199",
+        "A Gateway validates clients, and admits them without a valid certificate too.",
     )
     BACKEND_TLS_TARGET = (
         "MW2161",

@@ -7,8 +7,11 @@ from catalog.lint.codes import Code
 from catalog.lint.gateway import certificates
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place
+from catalog.relations.backend_tls.states import policy_state
 from catalog.relations.gateways.client_certificates import client_certificate
 from catalog.relations.gateways.verdicts import BrokenCertificate
+from catalog.store.gateway import backend_tls_policies
+from catalog.store.view import View
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
 
@@ -20,6 +23,13 @@ def problems(lint: Lint, place: Place, key: PolicyKey) -> Iterator[Problem]:
     found = client_certificate(lint.view, key)
     if isinstance(found, PolicyKey):
         yield from certificates.out_of_time(lint, place, _FIELD, found, "backends")
+        if not _is_used(lint.view, key):
+            wanted = (
+                "Backends do not get this certificate, because a BackendTLSPolicy for a backend of the "
+                "gateway's routes is missing. Create a BackendTLSPolicy for the Service, or delete the "
+                "reference."
+            )
+            yield place.warning(Code.TLS_WITHOUT_EFFECT, _FIELD, str(found), wanted)
     elif isinstance(found, BrokenCertificate):
         near, grant = certificates.hints(lint.view, place.key, found)
         wanted = (
@@ -27,3 +37,10 @@ def problems(lint: Lint, place: Place, key: PolicyKey) -> Iterator[Problem]:
             f"{grant}Correct the reference, the Secret or the ReferenceGrant."
         )
         yield place.error(Code.NO_CERTIFICATE, _FIELD, "", wanted)
+
+
+def _is_used(view: View, key: PolicyKey) -> bool:
+    """Return whether a BackendTLSPolicy is for a backend of a gateway."""
+    # Policies are few, and each knows its gateways.
+    states = (policy_state(view, policy) for policy in backend_tls_policies(view))
+    return any(state is not None and key in state.gateways for state in states)

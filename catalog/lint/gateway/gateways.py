@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.gateway import client_certificates, listeners, serving
+from catalog.lint.gateway import client_certificates, client_validation, listeners, serving
 from catalog.lint.gateway.classes import missing_class, remedy
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed
@@ -31,6 +31,7 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
         yield from serving.problems(place, gateway)
         yield from client_certificates.problems(lint, place, gateway.key)
+        yield from client_validation.problems(place, gateway)
     yield from listeners.problems(lint, place, listeners_of_set(view, gateway.key, None))
 
 

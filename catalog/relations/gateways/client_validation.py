@@ -41,5 +41,6 @@ def client_authorities(view: View, gateway: PolicyKey, port: Port) -> ClientAuth
 
 def authorities_of(view: View, namespace: Namespace, validation: ClientValidation) -> ClientAuthorities:
     """Return the CA certificates of a validation in a Gateway of a namespace."""
+    # One PEM text for all references, because a proxy has one store of CA certificates for a port.
     found = ca_certificates(view, GATEWAY, namespace, validation.authorities)
     return ClientAuthorities(validation.mode, found.pem, found.broken)

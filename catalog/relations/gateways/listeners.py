@@ -148,6 +148,7 @@ def _with_tls(view: View, gateway: Gateway, owner: _Owner, verdict: ListenerVerd
     if not verdict.accepted:
         return found
     if clients is not None and not clients.pem:
+        # In the insecure fallback too: the specification has one rule for both modes.
         reasons = "; ".join(item.message for item in clients.broken)
         message = f"the listener is out of force, because it cannot validate its clients: {reasons}"
         return replace(found, reason=ListenerReason.NO_VALID_CA_CERTIFICATE, message=message)

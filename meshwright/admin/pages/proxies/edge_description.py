@@ -59,6 +59,8 @@ def _connections(chain: EdgeChain) -> str:
         return ""
     shown = ", ".join(map(str, chain.tls.certificates))
     treated = f"ended with Secret {shown}" if shown else "passed on"
+    if chain.tls.clients is not None:
+        treated += f", client certificates validated ({chain.tls.clients})"
     return f"TLS for {_shown(chain.tls.server_name)} {treated}"
 
 

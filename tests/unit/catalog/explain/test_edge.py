@@ -9,7 +9,7 @@ from catalog.oracle.decide import Answer
 from catalog.oracle.edge import EdgeRequest
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
-from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, GatewayClass
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, GatewayClass, ValidationMode
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, GATEWAY_TCP_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import Namespace, Port
@@ -449,3 +449,29 @@ def test_set_that_is_not_allowed_is_named_where_a_listener_is_missing() -> None:
     why = "Gateway default/edge does not allow ListenerSets of namespace default in spec.allowedListeners"
     assert texts(result)[1] == f"ListenerSet default/set is not attached (NotAllowed): {why}."
     assert result.answer is Answer.UNREACHABLE
+
+
+NEEDS_CERTIFICATE = "Clients need a certificate of an authority in ConfigMap default/ca."
+MAY_SHOW = "Clients are asked for a certificate,"
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        (
+            ValidationMode.VALID_ONLY,
+            f"{NEEDS_CERTIFICATE} The gateway closes connections without one in the TLS handshake.",
+        ),
+        (
+            ValidationMode.INSECURE_FALLBACK,
+            f"{MAY_SHOW} and are admitted with any certificate and without one (AllowInsecureFallback).",
+        ),
+    ],
+)
+def test_certificate_that_clients_need_is_named(mode: ValidationMode, text: str) -> None:
+    """The rest of the explanation is for a client with a valid certificate."""
+    gateway = g.with_validation(g.gateway("edge", g.https()), g.validation(mode=mode))
+    result = explained(gateway, g.tls_secret(), g.ca_bundle(), ROUTE, port=443)
+    assert (result.headline, texts(result)[1]) == ("allowed", text)
+    broken = explained(gateway, g.tls_secret(), ROUTE, port=443)
+    assert "is not in force (NoValidCACertificate)" in texts(broken)[0]

@@ -46,6 +46,16 @@ def test_listeners_are_shown_by_port_and_server_name() -> None:
     ]
 
 
+def test_validation_of_clients_is_shown() -> None:
+    """The mode tells whether clients without a valid certificate are admitted."""
+    gateway = g.with_validation(g.gateway("edge", g.https("https", "shop.example")), g.validation())
+    (line,) = describe.listeners(ports(gateway, g.ca_bundle()))
+    assert line["text"] == (
+        "edge port 443 of Gateway default/edge: TLS for shop.example ended with Secret default/cert, "
+        "client certificates validated (AllowValidOnly), with requests for shop.example"
+    )
+
+
 def test_routes_are_shown_by_host_with_their_objects() -> None:
     """A host without a route is answered with 404, and connections without one are closed."""
     rule = Rule((g.exact("/a"),), backends=(g.to("v1"),))
