@@ -17,13 +17,14 @@ from catalog.store.view import View
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from meshwright.kube.api import Api
-from meshwright.kube.builtin import CONFIG_MAPS, DEPLOYMENTS
+from meshwright.kube.builtin import CONFIG_MAPS, DEPLOYMENTS, SERVICES
 from meshwright.kube.errors import ApiError, KubeError, Reason
 from meshwright.kube.resource import Resource
+from meshwright.kubernetes.gateways.addresses import ServiceAddresses, requested_addresses
 from meshwright.kubernetes.gateways.infrastructure import Document, Home, infrastructure, object_name
 from meshwright.kubernetes.gateways.parameters import ParametersError, read_parameters
 from meshwright.mesh.gateway.gateways import Gateway, Listener, ObjectReference
-from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY
+from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY, SERVICE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.annotations import HOME
@@ -42,7 +43,7 @@ AGAIN_SECONDS: Final = 5.0
 _RESOURCES: Final[Mapping[str, Resource]] = {
     "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount"),
     "Deployment": DEPLOYMENTS,
-    "Service": Resource("", "v1", "services", "Service"),
+    SERVICE.name: SERVICES,
     "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 }
 
@@ -51,9 +52,13 @@ _log = structlog.get_logger("gateways.keeper")
 
 @dataclass(frozen=True, slots=True)
 class _AppliedObjects:
-    """The objects of a gateway as they were applied last, at a monotonic time in seconds."""
+    """The objects of a gateway as they were applied last, at a monotonic time in seconds.
+
+    `addresses` are those that were requested for the Service.
+    """
 
     documents: tuple[Document, ...]
+    addresses: tuple[str, ...]
     at: float
 
 
@@ -71,6 +76,7 @@ class GatewayObjects:
         leads: Callable[[], bool],
     ) -> None:
         self._api, self._view, self._home, self._leads = api, view, home, leads
+        self._services = ServiceAddresses(api, MANAGER)
         self._applied: dict[PolicyKey, _AppliedObjects] = {}
         self._errors: dict[PolicyKey, str] = {}
         self._names: dict[PolicyKey, str] | None = None
@@ -147,17 +153,22 @@ class GatewayObjects:
     ) -> None:
         key, own = gateway.key, gateway.infrastructure.parameters
         data = {**await self._data(of_class, key.namespace), **await self._data(own, key.namespace)}
-        documents = infrastructure(gateway, read_parameters(data), self._home, of_sets)
+        parameters, addresses = read_parameters(data), requested_addresses(gateway)
+        documents = infrastructure(gateway, parameters, self._home, of_sets)
         before, now = self._applied.get(key), asyncio.get_running_loop().time()
-        if before is not None and before.documents == documents and now < before.at + LOOK_SECONDS:
+        is_known = before is not None and (before.documents, before.addresses) == (documents, addresses)
+        if before is not None and is_known and now < before.at + LOOK_SECONDS:
             return
         for document in documents:
-            await self._apply(document)
+            if document["kind"] == SERVICE.name:
+                await self._services.apply(document, addresses, parameters)
+            else:
+                await self._apply(document)
         for kind in _kinds(() if before is None else before.documents) - _kinds(documents):
             await self._delete(kind, key.namespace, object_name(gateway))
-        if before is None or before.documents != documents:
+        if not is_known:
             _log.info("objects of a gateway applied", gateway=str(key), objects=sorted(_kinds(documents)))
-        self._applied[key] = _AppliedObjects(documents, now)
+        self._applied[key] = _AppliedObjects(documents, addresses, now)
 
     async def _data(self, reference: ObjectReference | None, namespace: Namespace) -> Mapping[str, Any]:
         """Return the data of a ConfigMap with parameters; empty without a reference."""

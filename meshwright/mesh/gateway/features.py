@@ -27,6 +27,7 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
             "GatewayInfrastructure",
             "GatewayPort8080",
             "GatewayRouteHostnameIntersectionPrecedence",
+            "GatewayStaticAddresses",
             "HTTPRoute",
             "HTTPRouteBackendProtocolH2C",
             "HTTPRouteBackendProtocolWebSocket",

@@ -71,7 +71,8 @@ class Choice:
 
     Without features the suite takes those in the status of the GatewayClass. `only` is the name of a single
     test to run; empty for all. `mode` is the mode of operation in the report. `patience` is the time limit in
-    seconds for an answer as expected; 0 for the suite's own, half a minute.
+    seconds for an answer as expected; 0 for the suite's own, half a minute. `usable` and `unusable` are
+    addresses that a Gateway can have, and cannot have.
     """
 
     profiles: tuple[str, ...] = PROFILES
@@ -83,6 +84,8 @@ class Choice:
     gateway_class: str = ""
     only: str = ""
     mode: str = ""
+    usable: str = ""
+    unusable: str = ""
 
     def flags(self) -> list[str]:
         """Return the flags of the suite for this choice."""
@@ -95,6 +98,8 @@ class Choice:
             "gateway-class": self.gateway_class,
             "run-test": self.only,
             "mode": self.mode,
+            "usable-address": self.usable,
+            "unusable-address": self.unusable,
             "timeout-config-overrides": f"MaxTimeToConsistency:{self.patience}" if self.patience else "",
         }
         return [f"-{name}={value}" for name, value in words.items() if value]

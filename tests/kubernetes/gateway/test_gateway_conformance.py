@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from importlib.metadata import version
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from tests.kubernetes.gateway.suite import GATEWAY_PROFILES, Choice, Implementat
 from tests.kubernetes.install.test_chart_on_node import HOME
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.objects import Document
+from tools.real_parts.flags import SERVICES
 from tools.real_parts.node import Node
 
 pytestmark = [
@@ -34,6 +36,8 @@ pytestmark = [
 MODE: Final = "gateways"
 REPORT: Final = f"standard-{version('meshwright')}-{MODE}-report.yaml"
 CLASS: Final = "meshwright"
+USABLE, UNUSABLE = str(ip_network(SERVICES)[20]), "192.0.2.1"
+"""An address of the node's Services below those that Kubernetes chooses first, and one of documentation."""
 
 
 def _class() -> tuple[Document, ...]:
@@ -93,7 +97,15 @@ def test_all_tests_for_gateways_pass(home: Node, node_administrator: Kubectl, tm
     node_administrator.apply(*_class())
     node_administrator.until(_claims_features, "gatewayclass.gateway.networking.k8s.io", CLASS)
     only = os.environ.get("MESHWRIGHT_GATEWAY_TEST", "")
-    choice = Choice(GATEWAY_PROFILES, features=(), gateway_class=CLASS, mode=MODE, only=only)
+    choice = Choice(
+        GATEWAY_PROFILES,
+        features=(),
+        gateway_class=CLASS,
+        mode=MODE,
+        only=only,
+        usable=USABLE,
+        unusable=UNUSABLE,
+    )
     report = tmp_path / REPORT
     results = suite.run(home, choice, report, Implementation(version("meshwright")), 6000)
     for outcome in (Outcome.PASSED, Outcome.FAILED):
