@@ -58,6 +58,8 @@ def gateway(dice: Dice, pool: "Pool") -> list[Document]:
         spec["addresses"] = dice.few(ADDRESSES, 3)
     if dice.odds(2):
         spec["infrastructure"] = {"labels": {"team": dice.label()}, "annotations": {"a/b": dice.text()}}
+    if dice.odds(3):
+        spec["tls"] = _client_certificates(dice, ports)
     if dice.odds(4):
         odd = dice.choice((spec, *listeners))
         odd[dice.choice(sorted(odd))] = dice.choice(ODD)
@@ -124,6 +126,20 @@ def _set(dice: Dice, pool: "Pool", gateway: str, ports: tuple[int, ...]) -> Docu
     """Return a ListenerSet with listeners at the ports of its gateway, and so with conflicts."""
     spec: Document = {"parentRef": {"name": gateway}, "listeners": _listeners(dice, ports)}
     return _document("ListenerSet", dice.name(), spec, pool.home)
+
+
+def _client_certificates(dice: Dice, ports: tuple[int, ...]) -> Document:
+    """Return validations of clients, some with the names of missing ConfigMaps, and a client certificate."""
+
+    def validation() -> Document:
+        kind = dice.choice(("ConfigMap", "ConfigMap", "Secret"))
+        named = [{"group": "", "kind": kind, "name": dice.name()} for _ in range(dice.randint(1, 2))]
+        mode = dice.choice(("AllowValidOnly", "AllowInsecureFallback"))
+        return dice.choice(({}, {"validation": {"caCertificateRefs": named, "mode": mode}}))
+
+    per_port = [{"port": port, "tls": validation()} for port in dict.fromkeys(dice.few(ports, 2))]
+    result: Document = {"frontend": {"default": validation(), "perPort": per_port}}
+    return result | ({"backend": {"clientCertificateRef": {"name": dice.name()}}} if dice.odds(2) else {})
 
 
 def _listeners(dice: Dice, ports: tuple[int, ...]) -> list[Document]:

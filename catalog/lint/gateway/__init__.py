@@ -4,8 +4,7 @@
 finds circular redirects, and `out_of_force` finds objects out of force because of routes. `gateways` has the
 checks of one gateway, `listener_sets` those of a ListenerSet, `listeners` those of the listeners of both,
 `backend_tls` those of a BackendTLSPolicy, `serving` those of a gateway's workloads and addresses, `classes`
-those of classes, `certificates` those of certificates, `client_certificates` those of the certificate that a
-gateway shows to backends, and `client_validation` those of the validation of its clients.
+those of classes, `certificates` those of certificates, and `clients` those of client certificates.
 `unknown_parents` finds Gateways and ListenerSets that are named and do not exist.
 `refusals` corrects the advice about refused objects.
 

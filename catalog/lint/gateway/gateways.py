@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.gateway import client_certificates, client_validation, listeners, serving
+from catalog.lint.gateway import listeners, serving
 from catalog.lint.gateway.classes import missing_class, remedy
+from catalog.lint.gateway.clients import certificate, validation
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed
 from catalog.relations.gateways.classes import reason_unserved, served_gateway
@@ -30,8 +31,8 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
             yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
         yield from serving.problems(place, gateway)
-        yield from client_certificates.problems(lint, place, gateway.key)
-        yield from client_validation.problems(place, gateway)
+        yield from certificate.problems(lint, place, gateway.key)
+        yield from validation.problems(place, gateway)
     yield from listeners.problems(lint, place, listeners_of_set(view, gateway.key, None))
 
 
