@@ -32,14 +32,9 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
 from meshwright.specs.values.durations import wait
 from meshwright.specs.values.headers import is_name
+from meshwright.specs.values.rates import status
 from meshwright.specs.values.references import host
 
-STATUSES: Final = frozenset(
-    {*range(400, 418), *range(421, 425), 426, 428, 429, 431, *range(500, 509), 510, 511}
-)
-"""HTTP error statuses in Envoy's enum."""
-
-STATUS_RULE: Final = "must be an HTTP error status from 400 to 599 that Envoy knows, for example 429 or 503"
 TEXT_RULE: Final = "must be printable text of at most 256 characters"
 HEADER_RULE: Final = (
     "must be the name of a header, for example user-agent, or one of :authority, :method, :path"
@@ -58,14 +53,6 @@ _TEXTS: Final[Mapping[str, type[Exact | Prefix | Suffix | Substring | Regex]]] =
     "contains": Substring,
     "regex": Regex,
 }
-
-
-def status(fields: Fields) -> int:
-    """Return the HTTP status for requests beyond a rate limit, 429 by default."""
-    number = fields.whole("responseStatusCode", 400, 599, default=429) or 429
-    if number not in STATUSES:
-        fields.wrong("responseStatusCode", STATUS_RULE)
-    return number
 
 
 def counted_connections(fields: Fields) -> CountedConnections:

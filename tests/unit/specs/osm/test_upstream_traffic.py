@@ -14,7 +14,7 @@ from meshwright.mesh.policies.limits import (
     UpstreamTrafficSetting,
 )
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.specs.osm.global_rates import STATUSES
+from meshwright.specs.values.rates import STATUSES
 from protos.envoy.type.v3 import http_status_pb2
 from tests.meshes.reading import complaints, reading, value
 
