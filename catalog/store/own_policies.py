@@ -3,8 +3,15 @@
 from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
-from meshwright.mesh.kinds import EXTERNAL_AUTHORIZATION, MUTUAL_TLS, ROUTE_POLICY, UPSTREAM_POLICY
+from meshwright.mesh.kinds import (
+    CLIENT_TRAFFIC_POLICY,
+    EXTERNAL_AUTHORIZATION,
+    MUTUAL_TLS,
+    ROUTE_POLICY,
+    UPSTREAM_POLICY,
+)
 from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.client_traffic import ClientTrafficPolicy
 from meshwright.mesh.policies.mutual_tls import MutualTLS
 from meshwright.mesh.policies.routing import RoutePolicy
 from meshwright.mesh.policies.upstreams import UpstreamPolicy
@@ -34,3 +41,13 @@ external_authorizations: Final = kind(
 external_authorizations_in: Final = IN_VIEW.index(
     "ExternalAuthorizations by namespace", external_authorizations, lambda key, _: (key.namespace,)
 )
+
+client_traffic_policies: Final = kind(
+    ClientTrafficPolicy, CLIENT_TRAFFIC_POLICY, "ClientTrafficPolicies", lambda policy: policy.key
+)
+client_traffic_policies_by_gateway: Final = IN_VIEW.index(
+    "ClientTrafficPolicies by gateway",
+    client_traffic_policies,
+    lambda _, policy: tuple(dict.fromkeys(map(policy.gateway_of, policy.targets))),
+)
+"""ClientTrafficPolicies by the gateways that they name; a gateway may be missing."""

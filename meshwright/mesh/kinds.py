@@ -71,6 +71,7 @@ ROUTE_POLICY: Final = _known("RoutePolicy", "policy.meshwright.dev")
 UPSTREAM_POLICY: Final = _known("UpstreamPolicy", "policy.meshwright.dev")
 MUTUAL_TLS: Final = _known("MutualTLS", "policy.meshwright.dev")
 EXTERNAL_AUTHORIZATION: Final = _known("ExternalAuthorization", "policy.meshwright.dev")
+CLIENT_TRAFFIC_POLICY: Final = _known("ClientTrafficPolicy", "policy.meshwright.dev")
 
 GATEWAY_API: Final = "gateway.networking.k8s.io"
 """API group of the Gateway API."""

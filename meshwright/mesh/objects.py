@@ -16,6 +16,7 @@ from meshwright.mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.origins import Origin
 from meshwright.mesh.policies.authorization import ExternalAuthorization
+from meshwright.mesh.policies.client_traffic import ClientTrafficPolicy
 from meshwright.mesh.policies.egress import Egress
 from meshwright.mesh.policies.ingress import IngressBackend
 from meshwright.mesh.policies.limits import UpstreamTrafficSetting
@@ -131,6 +132,7 @@ class NamespaceObject:
 MeshObject = (
     BackendTLSPolicy
     | CaBundle
+    | ClientTrafficPolicy
     | ExternalAuthorization
     | Egress
     | EndpointSlice

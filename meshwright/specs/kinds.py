@@ -8,6 +8,7 @@ from typing import Final
 
 from meshwright.mesh.kinds import (
     BACKEND_TLS_POLICY,
+    CLIENT_TRAFFIC_POLICY,
     CONFIG_MAP,
     CRON_JOB,
     DAEMON_SET,
@@ -76,6 +77,7 @@ from meshwright.specs.osm.telemetry import extension_service, telemetry
 from meshwright.specs.osm.unenforced_policy import UNENFORCED
 from meshwright.specs.osm.upstream_traffic import upstream_traffic_setting
 from meshwright.specs.own.workload import workload
+from meshwright.specs.policy.client_traffic import client_traffic_policy
 from meshwright.specs.policy.external_authorization import external_authorization
 from meshwright.specs.policy.mutual_tls import mutual_tls
 from meshwright.specs.policy.route_policy import route_policy
@@ -130,6 +132,7 @@ _READERS: Final = (
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
     Reader(EXTERNAL_AUTHORIZATION, ("v1alpha1",), external_authorization),
     Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
+    Reader(CLIENT_TRAFFIC_POLICY, ("v1alpha1",), client_traffic_policy),
     Reader(HTTP_ROUTE, ("v1", "v1beta1"), http_route, keeps_last_form=False),
     Reader(GRPC_ROUTE, ("v1",), grpc_route, keeps_last_form=False),
     Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route, keeps_last_form=False),

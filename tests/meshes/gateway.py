@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
+import catalog.store.gateway
+import catalog.store.own_policies  # noqa: F401 - declares the objects that a view may be made of
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.backend_tls import AltName, BackendTLSPolicy, PolicyTarget
 from meshwright.mesh.gateway.ca_bundles import CaBundle
@@ -54,6 +55,13 @@ from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Rege
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
+from meshwright.mesh.policies.client_traffic import (
+    PORT_DEFAULTS,
+    ClientSettings,
+    ClientTarget,
+    ClientTrafficPolicy,
+    PortSettings,
+)
 from meshwright.mesh.values.private_key import PrivateKey
 from tests.meshes import values as a
 
@@ -263,6 +271,14 @@ def listener_set(
     """Make a ListenerSet for a gateway of the namespace `at`, by default the set's own."""
     parent = ObjectReference(GATEWAY, gateway, None if at is None else Namespace(at))
     return ListenerSet(a.policy_key(name, namespace), parent, listeners or (listener(),), created=created)
+
+
+def client_policy(
+    name: str, *targets: ClientTarget, created: str = "", port: PortSettings = PORT_DEFAULTS, **fields: Any
+) -> ClientTrafficPolicy:
+    """Make a ClientTrafficPolicy, by default for gateway `edge`; `fields` are those of its settings."""
+    key, settings = a.policy_key(name), ClientSettings(**fields)
+    return ClientTrafficPolicy(key, targets or (ClientTarget("edge"),), settings, port, created=created)
 
 
 def at_set(name: str, section: str | None = None, *, namespace: str | None = None) -> ParentRef:

@@ -15,6 +15,7 @@ from meshwright.mesh.objects import EndpointSlice, MeshObject, NamespaceObject, 
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.authorization import ExternalAuthorization
 from meshwright.mesh.policies.callers import IpRange
+from meshwright.mesh.policies.client_traffic import ClientTrafficPolicy
 from meshwright.mesh.policies.egress import Egress, EgressPort, EgressProtocol
 from meshwright.mesh.policies.ingress import IngressBackend, IngressPort, Proof
 from meshwright.mesh.policies.limits import UpstreamTrafficSetting
@@ -283,6 +284,7 @@ def object_key(thing: object) -> ObjectKey:
             | HTTPRouteGroup(key=name)
             | IngressBackend(key=name)
             | MeshRootCertificate(key=name)
+            | ClientTrafficPolicy(key=name)
             | ExternalAuthorization(key=name)
             | MutualTLS(key=name)
             | Retry(key=name)
@@ -323,6 +325,7 @@ def _value(thing: object) -> MeshObject:
         | Telemetry
         | ExtensionService
         | MutualTLS
+        | ClientTrafficPolicy
         | ExternalAuthorization,
     )
     return thing

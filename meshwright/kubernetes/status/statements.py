@@ -6,7 +6,7 @@ from typing import Final
 
 from catalog.lint.codes import Code as Lint
 from meshwright.delivery.quarantine.problems import LEFT_OUT, REJECTED
-from meshwright.mesh.kinds import WORKLOAD
+from meshwright.mesh.kinds import CLIENT_TRAFFIC_POLICY, WORKLOAD
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.sidecars.codes import Code as Sidecar
 from meshwright.specs.codes import Code as Spec
@@ -14,7 +14,7 @@ from meshwright.specs.codes import Code as Spec
 LONGEST: Final = 1000
 """Bytes of a message. The API accepts 1024 bytes in an Event."""
 
-WITH_STATUS: Final = frozenset({WORKLOAD})
+WITH_STATUS: Final = frozenset({CLIENT_TRAFFIC_POLICY, WORKLOAD})
 """The kinds whose objects have conditions. Events report on all other kinds."""
 
 _OTHERS: Final = frozenset({"", "apps", "batch", "discovery.k8s.io"})

@@ -11,6 +11,7 @@ from typing import Final
 
 from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.kinds import (
+    CLIENT_TRAFFIC_POLICY,
     EGRESS,
     EXTENSION_SERVICE,
     EXTERNAL_AUTHORIZATION,
@@ -229,6 +230,24 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         short_names=("mtls",),
         categories=(_OURS,),
         columns=(Column("Mode", ("spec.mode",), "Whether some clients may call without a certificate."),),
+    ),
+    CLIENT_TRAFFIC_POLICY: DefinitionFacts(
+        short_names=("ctp",),
+        categories=(_OURS,),
+        columns=(
+            Column("Gateways", ("spec.targetRefs[*].name",), "The Gateways."),
+            Column(
+                "Accepted",
+                ('status.conditions[?(@.type=="Accepted")].status',),
+                "Whether the object is valid.",
+            ),
+            Column(
+                "Conflicted",
+                ('status.conditions[?(@.type=="Conflicted")].status',),
+                "Whether another policy has precedence.",
+            ),
+        ),
+        status=True,
     ),
     TELEMETRY: DefinitionFacts(
         short_names=("telemetry",),

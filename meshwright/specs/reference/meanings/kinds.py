@@ -8,6 +8,7 @@ from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Meanings
 from meshwright.specs.reference.meanings import (
     backend_tls,
+    client_traffic,
     core,
     gateway,
     gateways,
@@ -47,6 +48,10 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     kinds.MUTUAL_TLS: (
         "Clients that need a certificate, and clients that may use plain text.",
         policy.MUTUAL_TLS,
+    ),
+    kinds.CLIENT_TRAFFIC_POLICY: (
+        "Limits, addresses and rates of the clients of gateways.",
+        client_traffic.CLIENT_TRAFFIC_POLICY,
     ),
     kinds.EGRESS: ("Permission for clients to call destinations outside the mesh.", osm_policy.EGRESS),
     kinds.RETRY: ("Retries of a client's requests.", osm_policy.RETRY),

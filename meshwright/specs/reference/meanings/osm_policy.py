@@ -33,7 +33,7 @@ def _rate(counted: str, refused: str) -> Meanings:
     }
 
 
-_REQUESTS: Final[Meanings] = {
+REQUESTS: Final[Meanings] = {
     **_rate("requests", "further ones get an error response at once"),
     "responseStatusCode": Meaning(
         "The status of the error response; must be an HTTP error status in Envoy's enum."
@@ -107,13 +107,13 @@ def _request_meanings(silent: str) -> Meanings:
     }
 
 
-_RATES: Final[Meanings] = {
+RATES: Final[Meanings] = {
     "rateLimit": Meaning("Rate limits of the service's workloads."),
     "rateLimit.local": Meaning("Limits that each workload's sidecar counts by itself."),
     "rateLimit.local.tcp": Meaning("Connections, at each port.", "no limit"),
     **under("rateLimit.local.tcp", _rate("connections", "further ones are closed")),
     "rateLimit.local.http": Meaning("Requests, at each port.", "no limit"),
-    **under("rateLimit.local.http", _REQUESTS),
+    **under("rateLimit.local.http", REQUESTS),
     "rateLimit.global": Meaning("Limits that a rate limit service counts for all workloads together."),
     "rateLimit.global.tcp": Meaning("Connections, at each port.", "no limit"),
     **under("rateLimit.global.tcp", _request_meanings("connections are allowed")),
@@ -133,7 +133,7 @@ _RATES: Final[Meanings] = {
     "httpRoutes[].path": Meaning("A regular expression (RE2) for the whole path; each only once."),
     "httpRoutes[].rateLimit": Meaning("The rate limits of the route.", "no limit of their own"),
     "httpRoutes[].rateLimit.local": Meaning("Limits that each workload's sidecar counts by itself."),
-    **under("httpRoutes[].rateLimit.local", _REQUESTS),
+    **under("httpRoutes[].rateLimit.local", REQUESTS),
     "httpRoutes[].rateLimit.global": Meaning(
         "The descriptors of these requests, in place of the ones for all requests.",
         "the descriptors for all requests",
@@ -152,7 +152,7 @@ UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {
     ),
     "spec.connectionSettings": Meaning("Limits of each client's sidecar."),
     **under("spec.connectionSettings", _CONNECTIONS),
-    **under("spec", _RATES),
+    **under("spec", RATES),
 }
 
 EGRESS: Final[Meanings] = {

@@ -9,6 +9,7 @@ import pytest
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.offline import reference
 from meshwright.mesh.kinds import (
+    CLIENT_TRAFFIC_POLICY,
     GATEWAY_API,
     INGRESS_BACKEND,
     MESH_ROOT_CERTIFICATE,
@@ -132,10 +133,12 @@ def test_rules_list_keys_and_columns_are_in_the_schema(kind: Kind, version: str)
     assert result["additionalPrinterColumns"][-1]["name"] == "Age"
 
 
-def test_only_three_kinds_have_a_status_field() -> None:
-    """They are Workload, IngressBackend and MeshRootCertificate; kinds of SMI have none."""
+def test_only_four_kinds_have_a_status_field() -> None:
+    """They are Workload, ClientTrafficPolicy, IngressBackend, MeshRootCertificate; SMI has none."""
     having = {name for name, crd in crds().items() if "status" in _properties(crd)}
-    assert having == {WORKLOAD.name, INGRESS_BACKEND.name, MESH_ROOT_CERTIFICATE.name}
+    assert having == {
+        kind.name for kind in (CLIENT_TRAFFIC_POLICY, WORKLOAD, INGRESS_BACKEND, MESH_ROOT_CERTIFICATE)
+    }
     assert crds()["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
 
 

@@ -104,6 +104,19 @@ ONLY_THE_READER = {
         "UpstreamTrafficSetting",
         "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers[]",
     ),
+    *(
+        ("ClientTrafficPolicy", f"spec.{place}")
+        for place in (
+            "headers.maxSize",  # the least and the greatest size
+            "connections.bufferSize",
+            "http2.initialStreamWindowSize",
+            "http2.initialConnectionWindowSize",
+            "rateLimit.global.http.rateLimitService.host",  # letters and dots that are no name
+            "rateLimit.global.tcp.rateLimitService.host",
+            "rateLimit.global.http.descriptors[].entries[]",  # exactly one of four
+            "rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers[]",
+        )
+    ),
     # A filter has the one field of its type, and a prefix is replaced only beside one prefix match.
     *(
         (kind, f"{parent}[].filters[].{field}")
