@@ -22,6 +22,7 @@ from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Answer
 from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.gateways.client_certificates import client_certificate
+from catalog.relations.gateways.client_traffic import PortTraffic, client_traffic
 from catalog.relations.gateways.client_validation import client_authorities
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
@@ -36,6 +37,7 @@ from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.client_traffic import DEFAULTS, PORT_DEFAULTS, ClientSettings, PortSettings
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.mesh.workload import Edge
@@ -53,6 +55,12 @@ class _PortInForce:
     number: Port
     listeners: Mapping[str, ListenerVerdict]
     routes: Mapping[str, tuple[GatewayRoute, ...]]
+    traffic: PortTraffic | None = None
+
+    def settings(self, hostname: str) -> ClientSettings:
+        """Return the settings for the clients of a listener."""
+        policy = None if self.traffic is None else self.traffic.policy_of(self.listeners[hostname])
+        return DEFAULTS if policy is None else policy.settings
 
     def owner(self, name: str) -> str | None:
         """Return the host name of the answering listener for a name."""
@@ -93,12 +101,14 @@ def ports_of_gateway(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
         return ()
     gateway = PolicyKey(group.identity.namespace, group.interception.gateway)
     addresses = view.workloads[group.workload].addresses
+    traffic = client_traffic(view, gateway)
     return tuple(
         EdgePort(
             gateway,
             number,
             _chains(view, group.identity, gateway, number),
             tuple(SocketAddress(address, number) for address in addresses),
+            _port_settings(traffic.get(number)),
         )
         for number in sorted({verdict.listener.port for verdict in _in_force(view, gateway)})
     )
@@ -194,34 +204,43 @@ def _chains(view: View, client: ServiceIdentity, gateway: PolicyKey, number: Por
         if verdict.listener.port == number
     }
     routes = {hostname: _routes(view, gateway, verdict) for hostname, verdict in listeners.items()}
-    port = _PortInForce(view, client, number, listeners, routes)
+    port = _PortInForce(view, client, number, listeners, routes, client_traffic(view, gateway).get(number))
     return tuple(sorted(_chains_of(port), key=_server_name))
+
+
+def _port_settings(traffic: PortTraffic | None) -> PortSettings:
+    return PORT_DEFAULTS if traffic is None or traffic.port is None else traffic.port.port
 
 
 def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
     plain: list[EdgeHost] = []
+    settings = DEFAULTS
     for hostname, verdict in port.listeners.items():
         match verdict.listener.protocol:
             case ListenerProtocol.HTTP:
                 plain += _hosts(port, hostname)
+                settings = port.settings(hostname)
             case ListenerProtocol.TCP:
-                yield EdgeChain(entry=_oldest(port, port.routes[hostname]))
+                yield EdgeChain(entry=_oldest(port, port.routes[hostname]), settings=port.settings(hostname))
             case ListenerProtocol.HTTPS:
                 hosts = _sorted((*_hosts(port, hostname), *_misdirected(port, hostname)))
-                yield EdgeChain(_tls(verdict, hostname), hosts=hosts)
+                shown, settings = _tls(verdict, hostname), port.settings(hostname)
+                yield EdgeChain(shown, hosts=hosts, settings=settings)
             case ListenerProtocol.TLS:
                 for name in port.names(hostname):
                     yield _connections(port, hostname, name)
             case _:  # a listener of another protocol is not in force
                 continue
     if plain:
-        yield EdgeChain(hosts=_sorted(plain))
+        # These listeners share their connections, and so their settings.
+        yield EdgeChain(hosts=_sorted(plain), settings=settings)
 
 
 def _connections(port: _PortInForce, hostname: str, name: str) -> EdgeChain:
     """Return the chain for connections with a server name; they are closed without a route."""
     first = next(port.deciding(hostname, name), [])
-    return EdgeChain(_tls(port.listeners[hostname], name), entry=_oldest(port, first))
+    shown = _tls(port.listeners[hostname], name)
+    return EdgeChain(shown, entry=_oldest(port, first), settings=port.settings(hostname))
 
 
 def _tls(verdict: ListenerVerdict, name: str) -> EdgeTls:

@@ -8,6 +8,8 @@ from catalog.policy.values.route_actions import Forward, RouteAction, WeightedBa
 from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.gateway.gateways import ValidationMode
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.client_traffic import DEFAULTS, PORT_DEFAULTS, ClientSettings, PortSettings
+from meshwright.mesh.policies.rate_services import RateLimitService
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
@@ -54,12 +56,13 @@ class EdgeChain(CachedHash):
 
     `hosts` are for requests, sorted by host name; the most specific one for the name of a request
     decides. None stands for connections without visible requests: they get the action of `entry`, and are
-    closed without an entry.
+    closed without an entry. `settings` are the limits of these clients.
     """
 
     tls: EdgeTls | None = None
     hosts: tuple[EdgeHost, ...] | None = None
     entry: RouteEntry | None = None
+    settings: ClientSettings = DEFAULTS
 
     @property
     def fails_over(self) -> bool:
@@ -70,6 +73,12 @@ class EdgeChain(CachedHash):
     def cross_origin(self) -> bool:
         """True if any entry allows cross-origin requests of browsers."""
         return any(entry.treatment is not None and entry.treatment.cors is not None for entry in self.entries)
+
+    @property
+    def rate_services(self) -> tuple[RateLimitService, ...]:
+        """The rate limit services that are asked about these clients; about requests only if visible."""
+        limits = self.settings.rates.limits
+        return (limits if self.hosts is not None else limits.of_connections).services
 
     @property
     def entries(self) -> Iterator[RouteEntry]:
@@ -96,12 +105,14 @@ class EdgePort(CachedHash):
     """A port of a gateway; `listen` are the proxy's own addresses.
 
     `chains` are sorted by server name. A connection gets the most specific one, and is closed without any.
+    `settings` are those of all connections.
     """
 
     gateway: PolicyKey
     port: Port
     chains: tuple[EdgeChain, ...]
     listen: tuple[SocketAddress, ...] = ()
+    settings: PortSettings = PORT_DEFAULTS
 
     @property
     def entries(self) -> Iterator[RouteEntry]:

@@ -11,6 +11,7 @@ about requests: `catalog.policy` does.
 - `client_certificates`: the certificate that a gateway shows to backends; `client_validation`: the CA
   certificates that verify a gateway's own clients.
 - `route_listeners`: verdicts about routes whose parent is a gateway.
+- `client_traffic`: the settings for the clients of listeners.
 - `refusals`: why a listener refuses a route.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
 - `states`, `set_states`: the state of a whole gateway or ListenerSet, for the status.

@@ -37,6 +37,7 @@ from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from catalog.store.settings import MethodOverrides
 from meshwright.mesh.gateway.filters import Cors
 from meshwright.mesh.names import Port
+from meshwright.mesh.policies.client_traffic import PORT_DEFAULTS, ClientRates, ClientSettings
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.rate_services import RateLimitService
 from meshwright.mesh.policies.resilience import RetryPolicy
@@ -144,7 +145,7 @@ def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for listeners and routes of a gateway's ports, and for the list of its listeners."""
     about, retry = GatewayPorts(), policy.resilience.retry
     if policy.interception is InterceptionKind.EDGE:
-        places = tuple(replace(port, chains=()) for port in policy.edge)
+        places = tuple(replace(port, chains=(), settings=PORT_DEFAULTS) for port in policy.edge)
         yield _Judged(gateway_listeners, (places,), about)
     for port in policy.edge:
         bare = replace(port, chains=tuple(map(_chain_of_listener, port.chains)))
@@ -155,14 +156,20 @@ def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
 
 
 def _chain_of_listener(chain: EdgeChain) -> EdgeChain:
-    """Return a chain as its listener needs it: without routes of requests."""
+    """Return a chain as its listener needs it: without routes of requests, and without descriptors."""
     if chain.hosts is None:
         return chain
-    return replace(chain, hosts=(_CROSS_ORIGIN_HOST,) if chain.cross_origin else ())
+    settings = chain.settings
+    if (counted := settings.rates.limits.counted_requests) is not None:
+        limits = replace(settings.rates.limits, counted_requests=replace(counted, descriptors=()))
+        settings = replace(settings, rates=replace(settings.rates, limits=limits))
+    return replace(chain, hosts=(_CROSS_ORIGIN_HOST,) if chain.cross_origin else (), settings=settings)
 
 
 def _chain_of_routes(chain: EdgeChain) -> EdgeChain:
-    """Return a chain as its routes need it: without the certificates and the validation of clients."""
+    """Return a chain as its routes need it: of TLS only the name, and of the settings only descriptors."""
+    counted = ClientRates(RateLimits(counted_requests=chain.settings.rates.limits.counted_requests))
+    chain = replace(chain, settings=ClientSettings(rates=counted))
     return chain if chain.tls is None else replace(chain, tls=EdgeTls(chain.tls.server_name))
 
 
@@ -173,6 +180,7 @@ def _external_services(policy: ProxyPolicy) -> Iterator[Piece]:
     for item in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
         yield _Judged(clusters.authorizer, item, AllInbound())
     counting = {service.server for port in policy.inbound for service in _counting(port)}
+    counting |= {it.server for port in policy.edge for chain in port.chains for it in chain.rate_services}
     for server in sorted(counting):
         yield _Judged(clusters.rate_limits, (server,), AllInbound())
     if policy.logs.collector is not None:

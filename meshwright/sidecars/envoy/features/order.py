@@ -15,8 +15,9 @@ behind.
 
 Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
 the path (`paths`), selects a route, and then runs the filters. At a gateway `edge_limits` adds the limits for
-clients outside the mesh, and `client_names` the names of validated clients. The results are reported at the
-end (`request_log`, `spans`, `tap`).
+clients outside the mesh and the treatment of paths, `client_names` the names of validated clients, and
+`edge_rates` the rates of clients, which are counted before preflight requests are answered. The results are
+reported at the end (`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
@@ -36,6 +37,7 @@ from meshwright.sidecars.envoy.features.cors import Cors
 from meshwright.sidecars.envoy.features.denials import Denials
 from meshwright.sidecars.envoy.features.diagnosis import Diagnosis
 from meshwright.sidecars.envoy.features.edge_limits import EdgeLimits
+from meshwright.sidecars.envoy.features.edge_rates import EdgeRates
 from meshwright.sidecars.envoy.features.faults import Faults
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.features.grpc_status import GrpcStatus
@@ -54,7 +56,6 @@ from meshwright.sidecars.layout import Side
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = UndeliveredHeader()
 _ROUTER: Final = Router()
-_EDGE_LIMITS: Final = EdgeLimits()
 _CLIENT_NAMES: Final = ClientNames()
 _ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
 _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
@@ -104,9 +105,11 @@ def edge(chain: EdgeChain, retry: RetryPolicy | None = None) -> tuple[Feature, .
     """
     is_validated = chain.tls is not None and chain.tls.clients is ValidationMode.VALID_ONLY
     browsers = (Cors(),) if chain.cross_origin else ()
-    again, paths = Retries(retry, to_mesh=True, farther=chain.fails_over), Paths(EscapedSlashes.REJECT)
-    clients = (_EDGE_LIMITS, _CLIENT_NAMES) if is_validated else (_EDGE_LIMITS,)
-    return (*_OF_ALL, RequestLog(inbound=False), *clients, paths, GrpcStatus(), again, *browsers, _ROUTER)
+    again, limits = Retries(retry, to_mesh=True, farther=chain.fails_over), EdgeLimits(chain.settings)
+    clients = (limits, _CLIENT_NAMES) if is_validated else (limits,)
+    rates = (EdgeRates(chain.settings.rates),)
+    log = RequestLog(inbound=False)
+    return (*_OF_ALL, log, *clients, GrpcStatus(), again, *rates, *browsers, _ROUTER)
 
 
 def _counted(protocol: Protocol) -> tuple[Feature, ...]:

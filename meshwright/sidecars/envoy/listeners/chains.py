@@ -126,9 +126,9 @@ def _guarded(terms: MeshTerms, port: InboundPort, rules: rbac_pb2.RBAC, proxy: _
 def _counted(port: InboundPort) -> Iterator[_Filter]:
     """Yield the filters with limits for connections to a port: the local limit, then a rate limit service."""
     if (limit := port.rates.connections) is not None:
-        yield rates.of_connections(port.port, limit)
+        yield rates.of_connections(f"inbound.{port.port}", limit)
     if (counted := port.rates.counted_connections) is not None:
-        yield rate_services.of_connections(port.port, counted)
+        yield rate_services.of_connections(f"inbound.{port.port}", counted)
 
 
 def _counting(port: InboundPort) -> Iterator[Reference]:

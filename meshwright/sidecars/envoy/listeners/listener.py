@@ -29,6 +29,7 @@ from meshwright.mesh.names import IpAddress, Port
 from meshwright.sidecars.envoy.common_messages import packed, socket_address
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.extensions.filters.listener.original_dst.v3 import original_dst_pb2
+from protos.envoy.extensions.filters.listener.proxy_protocol.v3 import proxy_protocol_pb2
 from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2
 from xds.protocol.resources.resource import Reference, Resource, encode
 
@@ -74,4 +75,15 @@ def tls_inspector() -> _ListenerFilter:
     """Return the listener filter for reading the server name from a client's TLS hello."""
     return _ListenerFilter(
         name="envoy.filters.listener.tls_inspector", typed_config=packed(tls_inspector_pb2.TlsInspector())
+    )
+
+
+@cache
+def proxy_protocol() -> _ListenerFilter:
+    """Return the listener filter for reading the client's address from a header of the PROXY protocol.
+
+    Connections without such a header are closed. Addresses in additional fields (TLVs) are not passed on.
+    """
+    return _ListenerFilter(
+        name="envoy.filters.listener.proxy_protocol", typed_config=packed(proxy_protocol_pb2.ProxyProtocol())
     )

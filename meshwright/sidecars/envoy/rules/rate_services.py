@@ -5,7 +5,6 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from meshwright.mesh.names import Port
 from meshwright.mesh.policies.rate_services import (
     CountedConnections,
     CountedRequests,
@@ -45,8 +44,8 @@ _RateLimit = route_components_pb2.RateLimit
 _Action = _RateLimit.Action
 
 
-def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
-    """Return the network filter that asks the rate limit service about each new connection of a port."""
+def of_connections(stat_prefix: str, counted: CountedConnections) -> listener_components_pb2.Filter:
+    """Return the network filter that asks the rate limit service about each new connection."""
     descriptors = [
         ratelimit_pb2.RateLimitDescriptor(
             entries=[
@@ -56,7 +55,7 @@ def of_connections(port: Port, counted: CountedConnections) -> listener_componen
         for descriptor in counted.descriptors
     ]
     message = network_pb2.RateLimit(
-        stat_prefix=f"inbound.{port}",
+        stat_prefix=stat_prefix,
         domain=counted.asked.domain,
         descriptors=descriptors,
         timeout=duration(counted.asked.timeout),

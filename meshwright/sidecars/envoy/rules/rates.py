@@ -9,7 +9,6 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import RateLimit
 from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.rules.headers import header
@@ -29,13 +28,13 @@ _ALWAYS: Final = base_pb2.RuntimeFractionalPercent(
 )
 
 
-def of_connections(port: Port, limit: RateLimit) -> listener_components_pb2.Filter:
-    """Return the network filter for counting the connections of a port across all filter chains.
+def of_connections(stat_prefix: str, limit: RateLimit) -> listener_components_pb2.Filter:
+    """Return the network filter for counting connections, across all filter chains with the same prefix.
 
     Envoy counts a connection when accepted, before a handshake identifies the caller.
     """
     message = network_pb2.LocalRateLimit(
-        stat_prefix=f"inbound.{port}", token_bucket=_bucket(limit), share_key=f"inbound.{port}"
+        stat_prefix=stat_prefix, token_bucket=_bucket(limit), share_key=stat_prefix
     )
     return listener_components_pb2.Filter(name=NETWORK_FILTER, typed_config=packed(message))
 
