@@ -17,6 +17,7 @@ from catalog.explain.gateways.account import (
 from catalog.explain.gateways.backend_tls import failing
 from catalog.explain.gateways.backends import at_backends, own_answer
 from catalog.explain.gateways.classes import unserved
+from catalog.explain.gateways.client_traffic import client_step
 from catalog.explain.gateways.clients import validation
 from catalog.explain.gateways.hosts import for_other_host, without_listener, without_port
 from catalog.explain.gateways.refusals import refusals, refused_routes
@@ -87,6 +88,7 @@ def _at_listener(
     account.steps.append(Step(text, origin_of_object(view, owner)))
     account.because.append(owner)
     account.steps += validation(account, answering)
+    account.steps += client_step(view, asked.gateway, answering)
     if listener.protocol == ListenerProtocol.HTTPS and (other := for_other_host(account, answering)):
         return other
     account.steps += _other_routes(view, asked, answering)

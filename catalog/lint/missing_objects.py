@@ -65,6 +65,7 @@ MISSING: Final = frozenset(
         Code.ADDRESS_NOT_USABLE,
         Code.UNSERVED_GATEWAY,
         Code.SET_NOT_ATTACHED,
+        Code.UNKNOWN_CLIENT_TARGET,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

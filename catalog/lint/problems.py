@@ -11,7 +11,7 @@ from catalog.lint.gateway import backend_tls, classes, gateways, routes
 from catalog.lint.gateway import listener_sets as sets
 from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
-from catalog.lint.own import authorization, mutual_tls, routing, upstreams
+from catalog.lint.own import authorization, client_traffic, mutual_tls, routing, upstreams
 from catalog.lint.services import address_families as families
 from catalog.lint.services import scope, services
 from catalog.lint.smi import effect, matches, reach, splits, targets
@@ -32,7 +32,12 @@ from catalog.store.osm import (
 )
 from catalog.store.osm import retries as all_retries
 from catalog.store.osm import settings as all_settings
-from catalog.store.own_policies import external_authorizations, route_policies, upstream_policies
+from catalog.store.own_policies import (
+    client_traffic_policies,
+    external_authorizations,
+    route_policies,
+    upstream_policies,
+)
 from catalog.store.own_policies import mutual_tls as all_mutual_tls
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
@@ -99,6 +104,7 @@ class Linter:
             ObservedTable(of_upstream_policy, lint, upstream_policies(view)),
             ObservedTable(of_mutual_tls, lint, all_mutual_tls(view)),
             ObservedTable(of_authorization, lint, external_authorizations(view)),
+            ObservedTable(of_client_traffic_policy, lint, client_traffic_policies(view)),
             ObservedTable(of_egress, lint, egresses(view)),
             ObservedTable(of_telemetry, lint, telemetries(view)),
             ObservedTable(of_extension_service, lint, extension_services(view)),
@@ -237,6 +243,12 @@ def of_mutual_tls(lint: Lint, key: PolicyKey) -> Problems:
 def of_authorization(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an ExternalAuthorization."""
     return tuple(authorization.problems(lint, key))
+
+
+@derived
+def of_client_traffic_policy(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a ClientTrafficPolicy."""
+    return tuple(client_traffic.problems(lint.view, client_traffic_policies(lint.view)[key]))
 
 
 @derived

@@ -1,4 +1,4 @@
-"""Problems of Meshwright's own kinds: RoutePolicy, UpstreamPolicy, MutualTLS and others.
+"""Problems of Meshwright's own kinds: RoutePolicy, UpstreamPolicy, ClientTrafficPolicy and others.
 
 These checks never change the policy in force.
 """

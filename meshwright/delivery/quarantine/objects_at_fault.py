@@ -21,6 +21,7 @@ from catalog.store.view import View
 from meshwright.delivery.quarantine.findings import RejectedResource
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import (
+    CLIENT_TRAFFIC_POLICY,
     EGRESS,
     ENDPOINT_SLICE,
     EXTERNAL_AUTHORIZATION,
@@ -73,6 +74,7 @@ _POLICIES: Final = (
     MUTUAL_TLS,
     TELEMETRY,
     EXTERNAL_AUTHORIZATION,
+    CLIENT_TRAFFIC_POLICY,
 )
 
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)

@@ -48,6 +48,7 @@ _ASPECTS: Final[Mapping[str, Aspect]] = {
             Lint.SHARED_ADDRESS,
             Lint.UUID_TWICE,
             Lint.LISTENER_CONFLICT,
+            Lint.OVERRULED_CLIENT_TRAFFIC,
             Lint.OVERRULED_SPLIT,
             Lint.OVERRULED_INGRESS,
             Lint.SEVERAL_CONFIGS,
