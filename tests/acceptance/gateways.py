@@ -1,10 +1,11 @@
-"""Random gateways for one mesh, each with its class, a proxy, ListenerSets, routes and BackendTLSPolicies.
+"""Random gateways for one mesh, each with its class, a proxy, ListenerSets, routes and policies.
 
 The proxies listen at loopback addresses and unused ports. Some gateways have one odd value.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.acceptance.client_traffic import client_policy
 from tests.acceptance.gateway_routes import GROUP, HOSTS, KINDS, SERVER_NAMES, route
 from tests.acceptance.values import ODD, Dice
 from tests.tools.tls_secrets import Authority
@@ -77,6 +78,7 @@ def gateway(dice: Dice, pool: "Pool") -> list[Document]:
         *sets,
         *(_attached(dice, pool, parents) for _ in range(dice.randint(1, 4))),
         *(document for _ in range(dice.choice((0, 1, 2))) for document in _policy(dice, pool)),
+        *(client_policy(dice, pool, name, listeners) for _ in range(dice.choice((0, 1, 1, 2)))),
     ]
 
 

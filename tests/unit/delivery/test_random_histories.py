@@ -23,6 +23,7 @@ from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.backend_tls.deciding import authorities_of, deciding_policy
 from catalog.relations.backend_tls.states import gateways_calling
+from catalog.relations.gateways.client_traffic import client_traffic
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listener_sets import allowed_sets
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -45,6 +46,7 @@ from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
 from meshwright.mesh.names import Namespace, SecretName, ServiceName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
+from meshwright.mesh.policies.client_traffic import ClientTarget
 from meshwright.mesh.policies.limits import ConnectionLimits, UpstreamTrafficSetting
 from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
 from meshwright.mesh.policies.retries import Retries, Retry, RetryCondition
@@ -194,6 +196,7 @@ REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
 SETS = {"ListenerSets", "ListenerSets by gateway"}
 OF_SETS = {"Gateway API routes by ListenerSet"}
+LIMITED = {"ClientTrafficPolicies", "ClientTrafficPolicies by gateway"}
 SHOWN = {"Secrets with certificates"}
 SECURED = {"BackendTLSPolicies", "BackendTLSPolicies by Service"}
 AUTHORITIES = {"ConfigMaps with CA certificates"}
@@ -228,6 +231,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | WATCHED
         | SERVED
         | SETS
+        | LIMITED
         | OF_SETS
         | SHOWN
         | SECURED
@@ -336,6 +340,30 @@ def test_allowed_sets_of_a_gateway_follow_added_and_edited_sets(
         view.apply(view.edits_to(g.view(*around, *sets).known()))
         seen.append([found.created for found in pin.value()])
     assert (seen == [[], [""], ["2026-11-30T08:00:00Z"], []]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])
+def test_settings_of_a_port_follow_client_traffic_policies(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy is added, edited, overruled by an older one, and names another gateway."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    around = (g.CLASS, g.gateway("edge"))
+    view = g.view(*around)
+    pin = Pin(client_traffic, view, g.gateway("edge").key)
+    seen: list[list[int | None]] = []
+    young, old = (g.client_policy(name, connections=number) for name, number in (("y", 1), ("o", 3)))
+    for policies in (
+        (),
+        (young,),
+        (replace(young, settings=replace(young.settings, connections=2)),),
+        (young, old),
+        (young, replace(old, targets=(ClientTarget("other"),))),
+    ):
+        view.apply(view.edits_to(g.view(*around, *policies).known()))
+        found = [traffic.port for traffic in pin.value().values()]
+        seen.append([policy.settings.connections for policy in found if policy is not None])
+    assert (seen == [[], [1], [2], [3], [1]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(OF_SETS)])

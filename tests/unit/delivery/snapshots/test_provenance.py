@@ -19,6 +19,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import (
     CERTIFICATE,
+    CLIENT_TRAFFIC_POLICY,
     EGRESS,
     ENDPOINT_SLICE,
     EXTENSION_SERVICE,
@@ -273,6 +274,7 @@ def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
     tables = {item.name for item in made if isinstance(item, Table)}
     assert {name for name in tables if kind_in(name) is None} == NO_OBJECTS | NOT_SERVED
     assert {kind_in(name) for name in tables} - {None} == {
+        CLIENT_TRAFFIC_POLICY,
         EGRESS,
         ENDPOINT_SLICE,
         GATEWAY,
