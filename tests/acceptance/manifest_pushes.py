@@ -19,6 +19,7 @@ from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from meshwright.mesh.gateway.filters import Redirect
+from meshwright.mesh.policies.client_traffic import DEFAULTS
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from meshwright.sidecars.envoy.validation import faults
@@ -152,6 +153,7 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         "hosts of gateways": any(host.table for chain in chains for host in chain.hosts or ()),
         "connections of gateways": any(chain.entry is not None for chain in chains),
         "server names of gateways": any(chain.tls is not None for chain in chains),
+        "settings of gateways' clients": any(chain.settings != DEFAULTS for chain in chains),
         "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
         "long names": any(
             len(service_destination.service.name) == 63 for service_destination in policy.service_destinations

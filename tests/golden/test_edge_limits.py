@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -20,8 +21,10 @@ import h2.events
 import pytest
 import pytest_asyncio
 
+from tests.e2e.policy.servers import RateLimiter
 from tests.golden.running_mesh import LiveMesh, serve
 from tests.tools.deadline import until
+from tests.tools.tls_secrets import self_signed
 
 pytestmark = [pytest.mark.envoy, pytest.mark.asyncio(loop_scope="module")]
 
@@ -43,14 +46,29 @@ SCENES: Final = {
     "client": "rateLimit: {local: {perClient: {requests: 2, unit: hour, "
     "responseHeadersToAdd: [{name: retry-after, value: '60'}]}}}, clientAddress: {proxyProtocol: true}",
     "dialled": "rateLimit: {local: {tcp: {connections: 2, unit: hour}}}",
+    "asking": "clientAddress: {proxyProtocol: true}, rateLimit: {global: {http: {domain: edge, timeout: 5s, "
+    "rateLimitService: {host: 127.0.0.1, port: LIMITER}, descriptors: [{entries: [{remoteAddress: {}}]}]}}}",
+    "secure": "timeouts: {handshake: 300ms}, clientAddress: {proxyProtocol: true}",
+    "forwarded": "timeouts: {idle: 300ms}, connections: {max: 2}",
+    "opaque": "",
 }
 """Listeners by name, each with the settings of its policy, and at a port of its own."""
 
 PORTS: Final = {name: 15080 + number for number, name in enumerate(SCENES)}
 
 
+PROTOCOLS: Final = {
+    "secure": "HTTPS, tls: {certificateRefs: [{name: secure}]}",
+    "forwarded": "TCP",
+    "opaque": "TCP",
+}
+"""Protocols of listeners other than HTTP."""
+
+SECURE: Final = self_signed("secure.example")
+
+
 def _listener(name: str, port: int) -> str:
-    return f"  - {{name: {name}, port: {port}, protocol: HTTP}}\n"
+    return f"  - {{name: {name}, port: {port}, protocol: {PROTOCOLS.get(name, 'HTTP')}}}\n"
 
 
 def _policy(name: str, settings: str) -> str:
@@ -101,6 +119,15 @@ spec:
   parentRefs: [{{name: edge}}]
   rules: [{{backendRefs: [{{name: web, port: {APPLICATION}}}]}}]
 ---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: {{name: web, namespace: default}}
+spec:
+  parentRefs: [{{name: edge}}]
+  rules: [{{backendRefs: [{{name: web, port: {APPLICATION}}}]}}]
+---
+{SECURE.manifest("secure")}
+---
 {"".join(_policy(name, settings) for name, settings in SCENES.items() if settings)}
 """
 
@@ -125,12 +152,17 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
     """A gateway in front of one application."""
     async with AsyncExitStack() as ends:
         await serve(ends, WEB, APPLICATION, _echo)
-        live = await LiveMesh.start(tmp_path_factory.mktemp("limits"), MESH, ends)
+        LIMITER.append(await RateLimiter.start(ends))
+        manifests = MESH.replace("LIMITER", str(LIMITER[0].port))
+        live = await LiveMesh.start(tmp_path_factory.mktemp("limits"), manifests, ends)
         await live.envoy("edge-uuid")
         await live.in_force()
         yield live
         assert await live.complaints() == ""
 
+
+LIMITER: Final[list[RateLimiter]] = []
+"""The rate limit service, once it runs."""
 
 _OPENED: Final[list["Client"]] = []
 
@@ -187,6 +219,15 @@ async def connect(scene: str, before: bytes = b"") -> Client:
     return client
 
 
+async def closed(*clients: Client) -> None:
+    """Wait until the gateway has closed all these connections."""
+
+    async def are_closed() -> bool:
+        return all(await asyncio.gather(*(client.is_closed() for client in clients)))
+
+    await until(are_closed)
+
+
 async def get(scene: str, path: str = "/", before: bytes = b"", **headers: str) -> tuple[int, dict[str, str]]:
     """Send a request on a connection of its own; return the status, and what the backend has got."""
     client = await connect(scene, before)
@@ -200,7 +241,7 @@ async def test_connections_beyond_the_limit_are_closed(mesh: LiveMesh) -> None:
     first = [await connect("few") for _ in range(3)]
     assert [(await client.get())[0] for client in first] == [200] * 3
     flood = [await connect("few") for _ in range(50)]
-    assert all(await asyncio.gather(*(client.is_closed() for client in flood)))
+    await closed(*flood)
     assert [(await client.get())[0] for client in first] == [200] * 3
     assert await mesh.stat("edge-uuid", f"connection_limit.edge.{PORTS['few']}.limited_connections") == 50
     first[0].writer.close()
@@ -301,7 +342,7 @@ async def test_rapid_reset_ends_the_connection(mesh: LiveMesh) -> None:
     served = [(await get("control"))[0] for _ in range(20)]
     await flooding
     assert served == [200] * 20
-    assert await connection.is_closed()
+    await closed(connection)
 
 
 async def test_paths_are_made_canonical(mesh: LiveMesh) -> None:
@@ -350,7 +391,7 @@ async def test_proxy_protocol_gives_the_address(mesh: LiveMesh) -> None:
         assert (status, got["x-forwarded-for"]) == (200, "192.0.2.9,198.51.100.7")
         assert (await get("control", before=header))[0] == 400
     bare = await connect("proxied", b"GET / HTTP/1.1\r\nhost: a.example\r\n\r\n")
-    assert await bare.is_closed()
+    await closed(bare)
 
 
 async def test_rate_of_all_requests_and_of_a_path(mesh: LiveMesh) -> None:
@@ -378,5 +419,44 @@ async def test_rate_of_connections(mesh: LiveMesh) -> None:
     first = [await connect("dialled") for _ in range(2)]
     assert [(await client.get())[0] for client in first] == [200] * 2
     flood = [await connect("dialled") for _ in range(20)]
-    assert all(await asyncio.gather(*(client.is_closed() for client in flood)))
+    await closed(*flood)
     assert [(await client.get())[0] for client in first] == [200] * 2
+
+
+async def test_rate_limit_service_counts_by_the_trusted_address(mesh: LiveMesh) -> None:
+    """A forged X-Forwarded-For does not change the address that the service counts."""
+    client = (("remote_address", "198.51.100.7"),)
+    LIMITER[0].begin({client: 2})
+    asked = [
+        (await get("asking", before=_v1(client[0][1]), x_forwarded_for=f"192.0.2.{n}"))[0] for n in range(4)
+    ]
+    other = (await get("asking", before=_v1("198.51.100.8")))[0]
+    assert (asked, other) == ([200, 200, 429, 429], 200)
+    assert LIMITER[0].asked[0] == ("edge", (client,))
+
+
+async def test_silent_client_of_tls_is_ended(mesh: LiveMesh) -> None:
+    """After the hello a client must finish the handshake; a header of the PROXY protocol comes before TLS."""
+    context = ssl.create_default_context(cadata=SECURE.chain.decode())
+    sent = ssl.MemoryBIO()
+    hello = context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="secure.example")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    silent = await connect("secure", _v1("198.51.100.7") + sent.read())
+    await closed(silent)
+    good = await connect("secure", _v2("198.51.100.7"))
+    await good.writer.start_tls(context, server_hostname="secure.example")
+    status, _, body = await good.get()
+    got = json.loads(body)
+    assert (status, got["x-forwarded-for"], got["x-forwarded-proto"]) == (200, "198.51.100.7", "https")
+
+
+async def test_forwarded_connections_have_limits_too(mesh: LiveMesh) -> None:
+    """Those of a TCP listener: their number, and the time without a byte."""
+    first = [await connect("forwarded") for _ in range(2)]
+    assert [(await client.get())[0] for client in first] == [200] * 2
+    await closed(await connect("forwarded"))
+    control = await connect("opaque")
+    assert (await control.get())[0] == 200
+    await closed(*first)
+    assert not await control.is_closed()
