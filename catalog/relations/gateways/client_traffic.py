@@ -52,7 +52,7 @@ class MissingTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Overruled:
+class LostTarget:
     """A part of a policy's target where another policy is in force; `at` is in words."""
 
     field: str
@@ -89,7 +89,7 @@ def missing_targets(view: View, policy: ClientTrafficPolicy) -> Iterator[Missing
             yield MissingTarget(f"spec.targetRefs[{index}].sectionName", target.section, why)
 
 
-def overruled(view: View, policy: ClientTrafficPolicy) -> Iterator[Overruled]:
+def overruled(view: View, policy: ClientTrafficPolicy) -> Iterator[LostTarget]:
     """Yield where another policy is in force, although this policy names the Gateway or listener as well."""
     for index, target in enumerate(policy.targets):
         gateway = policy.gateway_of(target)
@@ -100,7 +100,7 @@ def overruled(view: View, policy: ClientTrafficPolicy) -> Iterator[Overruled]:
             if target in other.targets
         ]
         if rivals and (first := min(rivals, key=_age)).key != policy.key:
-            yield Overruled(field, "", first.key, "it is older or first by name")
+            yield LostTarget(field, "", first.key, "it is older or first by name")
         elif target.section:
             yield from _overruled_at_port(view, policy, target, field)
 
@@ -113,7 +113,7 @@ def policy_at(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> Clien
 
 def _overruled_at_port(
     view: View, policy: ClientTrafficPolicy, target: ClientTarget, field: str
-) -> Iterator[Overruled]:
+) -> Iterator[LostTarget]:
     gateway = policy.gateway_of(target)
     for verdict in _own_listeners(view, gateway):
         listener = verdict.listener
@@ -123,11 +123,11 @@ def _overruled_at_port(
         first, other = at_port.policy_of(verdict), at_port.port
         if first is not None and first.key != policy.key:
             why = f"listeners for plain HTTP share port {listener.port}, and it is older or first by name"
-            yield Overruled(field, f" at port {listener.port}", first.key, why)
+            yield LostTarget(field, f" at port {listener.port}", first.key, why)
         elif other is not None and other.port != policy.port:
             why = "all listeners of a port share these settings, and it is older or first by name"
             at = f" in connections.bufferSize and clientAddress.proxyProtocol at port {listener.port}"
-            yield Overruled(field, at, other.key, why)
+            yield LostTarget(field, at, other.key, why)
 
 
 def _own_listeners(view: View, gateway: PolicyKey) -> Iterator[ListenerVerdict]:

@@ -54,36 +54,43 @@ _PARTS: Final = (
 def client_traffic_policy(manifest: Manifest) -> ClientTrafficPolicy:
     """Read a ClientTrafficPolicy; the Gateways are those of its own namespace."""
     fields = manifest.spec()
-    connections, headers = fields.section("connections"), fields.section("headers")
-    path, address = fields.section("path"), fields.section("clientAddress")
-    default, port = ClientSettings(), PortSettings()
+    connections, address = fields.section("connections"), fields.section("clientAddress")
+    buffer = size(connections, "bufferSize", _KI, _GI, BUFFER_RULE)
     policy = ClientTrafficPolicy(
         key=PolicyKey(manifest.namespace, manifest.key.name),
         targets=_targets(fields),
-        settings=ClientSettings(
-            connections=connections.whole("max", 1, MOST_CONNECTIONS),
-            header_bytes=size(headers, "maxSize", _KI, 8 * _MI, HEADERS_RULE),
-            header_count=headers.whole("maxCount", 1, 10_000),
-            timeouts=_timeouts(fields.section("timeouts")),
-            http2=_http2(fields.section("http2")),
-            merge_slashes=path.flag("mergeSlashes", default=default.merge_slashes),
-            slashes=ClientSlashes(path.choice("escapedSlashes", tuple(ClientSlashes), default.slashes)),
-            trusted_hops=address.whole("trustedHops", 0, MOST_HOPS, default=0) or 0,
-            rates=_rates(fields),
-        ),
-        port=PortSettings(
-            size(connections, "bufferSize", _KI, _GI, BUFFER_RULE) or port.buffer_bytes,
-            address.flag("proxyProtocol"),
-        ),
+        settings=_settings(fields, connections, address),
+        port=PortSettings(buffer or PortSettings().buffer_bytes, address.flag("proxyProtocol")),
+        # Lint names fields without effect, and a field may be written with the value of the default.
         fields=tuple(name for name in _PARTS if fields.has(name)),
         created=manifest.metadata.text("creationTimestamp") or "",
     )
-    for section in (connections, headers, path, address, fields):
+    for section in (connections, address, fields):
         section.close()
     if not policy.fields and not manifest.notes.refused:
         wanted = f"lacks settings, so the defaults hold; add one of {', '.join(_PARTS)}"
         manifest.notes.warn(Code.EMPTY, fields.path, wanted)
     return policy
+
+
+def _settings(fields: Fields, connections: Fields, address: Fields) -> ClientSettings:
+    headers, path, default = fields.section("headers"), fields.section("path"), ClientSettings()
+    # There is no field against the normalisation of paths, because a route would decide about another path
+    # than the one that the backend reads.
+    settings = ClientSettings(
+        connections=connections.whole("max", 1, MOST_CONNECTIONS),
+        header_bytes=size(headers, "maxSize", _KI, 8 * _MI, HEADERS_RULE),
+        header_count=headers.whole("maxCount", 1, 10_000),
+        timeouts=_timeouts(fields.section("timeouts")),
+        http2=_http2(fields.section("http2")),
+        merge_slashes=path.flag("mergeSlashes", default=default.merge_slashes),
+        slashes=ClientSlashes(path.choice("escapedSlashes", tuple(ClientSlashes), default.slashes)),
+        trusted_hops=address.whole("trustedHops", 0, MOST_HOPS, default=0) or 0,
+        rates=_rates(fields),
+    )
+    headers.close()
+    path.close()
+    return settings
 
 
 def _targets(fields: Fields) -> tuple[ClientTarget, ...]:
@@ -99,6 +106,7 @@ def _targets(fields: Fields) -> tuple[ClientTarget, ...]:
 
 
 def _target(fields: Fields) -> ClientTarget:
+    # Both are required, as in the policies of the Gateway API, so that other kinds may be targets one day.
     for name, only in (("group", GATEWAY_API), ("kind", GATEWAY.name)):
         if not fields.has(name):
             fields.required_text(name, one_of((only,)))
@@ -148,6 +156,7 @@ def _rates(fields: Fields) -> ClientRates:
     local, asking = limits.section("local"), limits.section("global")
     tcp, http, client = local.section("tcp"), local.section("http"), local.section("perClient")
     all_tcp, all_http = asking.section("tcp"), asking.section("http")
+    # An absent section reads as an empty one, in which the required amount would be missing.
     result = ClientRates(
         RateLimits(
             connections=rates.rate(tcp, "connections") if local.has("tcp") else None,
@@ -171,6 +180,7 @@ def _routes(fields: Fields) -> Iterator[RouteRate]:
     for index in duplicates(paths):
         sections[index].wrong("path", "must differ from the paths of the other routes", Code.DUPLICATE)
     for section, path in zip(sections, paths, strict=True):
+        # The expression is checked here, because Envoy rejects the whole listener for a wrong one.
         if path and (fault := section.notes.expressions.fault(path)):
             section.wrong("path", fault, Code.BAD_REGEX)
         limits = section.section("rateLimit", required=True)

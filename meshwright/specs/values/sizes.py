@@ -17,6 +17,7 @@ def size(fields: Fields, name: str, low: int, high: int, rule: str) -> int | Non
     value = fields.raw(name)
     if value is None:
         return None
+    # In Python a bool is an int, so `true` would be read as one byte.
     is_plain = isinstance(value, str | int) and not isinstance(value, bool)
     number = read_quantity(str(value)) if is_plain and _SIZE.fullmatch(str(value)) else None
     if number is None or not low <= number <= high:

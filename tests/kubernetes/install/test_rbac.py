@@ -21,6 +21,7 @@ from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import (
     BACKEND_TLS_POLICY,
+    CLIENT_TRAFFIC_POLICY,
     EXPERIMENTAL_GATEWAY_API,
     GATEWAY,
     GATEWAY_API,
@@ -86,6 +87,15 @@ SET_OBJECT: Final = {
         "listeners": [{"name": "http", "port": 8080, "protocol": "HTTP"}],
     },
 }
+CLIENT_POLICY_OBJECT: Final = {
+    "apiVersion": f"{CLIENT_TRAFFIC_POLICY.group}/v1alpha1",
+    "kind": CLIENT_TRAFFIC_POLICY.name,
+    "metadata": {"name": "public"},
+    "spec": {
+        "targetRefs": [{"group": GATEWAY_API, "kind": GATEWAY.name, "name": "public"}],
+        "connections": {"max": 100},
+    },
+}
 
 POLICY_OBJECTS: Final = (
     {
@@ -142,7 +152,7 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         "spec": {"controllerName": MESH_CONTROLLER},
     }
     administrator.apply(mesh, GATEWAY_CLASS_OBJECT)
-    kubectl.apply(GATEWAY_OBJECT, SET_OBJECT, *POLICY_OBJECTS)
+    kubectl.apply(GATEWAY_OBJECT, SET_OBJECT, CLIENT_POLICY_OBJECT, *POLICY_OBJECTS)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from catalog.relations.gateways.client_traffic import (
+    LostTarget,
     MissingTarget,
-    Overruled,
     client_traffic,
     missing_targets,
     overruled,
@@ -41,7 +41,7 @@ def in_force(*things: object) -> dict[str, str]:
     return {name: "" if policy is None else policy.key.name for name, policy in found}
 
 
-def lost(*things: object) -> dict[str, list[Overruled]]:
+def lost(*things: object) -> dict[str, list[LostTarget]]:
     """Return by policy where another one is in force."""
     view = view_of(*things)
     found = {key.name: [*overruled(view, policy)] for key, policy in client_traffic_policies(view).items()}
@@ -84,7 +84,7 @@ def test_older_policy_is_in_force_and_named(target: ClientTarget) -> None:
     ageless = g.client_policy("0", target)
     assert in_force(TLS, ageless, young, old)["a"] == "z"
     why = "it is older or first by name"
-    by_z = [Overruled("spec.targetRefs[0]", "", a.policy_key("z"), why)]
+    by_z = [LostTarget("spec.targetRefs[0]", "", a.policy_key("z"), why)]
     assert lost(TLS, ageless, young, old) == {"a": by_z, "0": by_z}
 
 
