@@ -65,6 +65,7 @@ class LostTarget:
 def client_traffic(view: View, gateway: PolicyKey) -> Mapping[Port, PortTraffic]:
     """Return the policies in force at the ports of a gateway with listeners in force."""
     named = client_traffic_policies_by_gateway(view).lookup(gateway)
+    # Without a policy the listeners are not read, so their changes concern nothing here.
     if not named:
         return MappingProxyType({})
     by_port: dict[Port, list[ListenerVerdict]] = {}
@@ -121,6 +122,7 @@ def _overruled_at_port(
         if listener.name != target.section or not verdict.in_force or at_port is None:
             continue
         first, other = at_port.policy_of(verdict), at_port.port
+        # A policy that has lost the whole port is not named a second time for the settings of the port.
         if first is not None and first.key != policy.key:
             why = f"listeners for plain HTTP share port {listener.port}, and it is older or first by name"
             yield LostTarget(field, f" at port {listener.port}", first.key, why)
@@ -142,6 +144,7 @@ def _at_port(
     sections = [policy for policy, is_section in found.values() if policy is not None and is_section]
     others = [policy for policy, _ in found.values() if policy is not None]
     first = _first(sections) or _first(others)
+    # Listeners of one protocol share a port, so the first one has the protocol of all.
     if verdicts[0].listener.protocol in _SHARED and first is not None:
         return PortTraffic(first, dict.fromkeys(found, first))
     return PortTraffic(first, {name: policy for name, (policy, _) in found.items() if policy is not None})
@@ -152,6 +155,7 @@ def _of_listener(
 ) -> tuple[ClientTrafficPolicy | None, bool]:
     """Return the first policy of a listener by itself, and whether the policy names the listener."""
     own = ClientTarget(gateway.name, verdict.listener.name)
+    # A listener of a ListenerSet may have the name of one of the Gateway, and is not meant by it.
     if verdict.listener_set is None:
         for policy in policies:
             if own in policy.targets:

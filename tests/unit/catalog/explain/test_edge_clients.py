@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from catalog.explain.gateways.clients import client_step
+from catalog.explain.gateways.client_traffic import client_step
 from catalog.relations.gateways.listeners import listener_verdicts
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.policies.client_traffic import (
