@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, fits_request, matches_of, outcome_of
 from catalog.oracle.request.request import Request
-from catalog.relations.backend_tls.deciding import deciding_policy, fault_of
+from catalog.relations.backend_tls.decision import deciding_policy, fault_of
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listeners import listener_verdicts

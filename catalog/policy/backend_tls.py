@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from catalog.policy.objects.routing import Place
 from catalog.policy.outbound import is_plain
 from catalog.policy.values.destinations import BackendTls
-from catalog.relations.backend_tls.deciding import authorities_of, deciding_policy, fault_of
+from catalog.relations.backend_tls.decision import authorities_of, deciding_policy, fault_of
 from catalog.store.gateway import backend_tls_policies, ca_bundles
 from catalog.store.view import View
 from meshwright.engine.derived import derived

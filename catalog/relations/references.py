@@ -8,7 +8,7 @@ For requests that come through a gateway the specification demands a grant.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from catalog.relations.backend_tls.deciding import deciding_policy
+from catalog.relations.backend_tls.decision import deciding_policy
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.verdicts import (
     BrokenReference,

@@ -61,7 +61,7 @@ from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.secrets import tls_secret
 from meshwright.specs.core.services import namespace, service, service_account
-from meshwright.specs.gateway.backend_tls import backend_tls_policy
+from meshwright.specs.gateway.backends.backend_tls import backend_tls_policy
 from meshwright.specs.gateway.classes import gateway_class
 from meshwright.specs.gateway.gateways import gateway, listener_set
 from meshwright.specs.gateway.grants import reference_grant

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from catalog.explain.steps.step import Step, origin_of_object
 from catalog.oracle.gateway import RouteMatch, Way
-from catalog.relations.backend_tls.deciding import deciding_policy, fault_of
+from catalog.relations.backend_tls.decision import deciding_policy, fault_of
 from catalog.relations.backends.endpoints import endpoints
 from catalog.store.gateway import backend_service
 from catalog.store.view import View

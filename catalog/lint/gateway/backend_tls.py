@@ -6,7 +6,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed, meant
 from catalog.policy.outbound import is_plain
-from catalog.relations.backend_tls.deciding import authorities_of, fault_of
+from catalog.relations.backend_tls.decision import authorities_of, fault_of
 from catalog.relations.backend_tls.states import PolicyState, TargetVerdict, policy_state
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.gateways.ca_certificates import BrokenCa

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.relations.backend_tls.deciding import authorities_of, fault_of, winner
+from catalog.relations.backend_tls.decision import authorities_of, fault_of, winner
 from catalog.relations.gateways.ca_certificates import CaReason
 from catalog.relations.gateways.route_listeners import gateway_verdicts
 from catalog.store.gateway import backend_tls_policies, routes_by_backend

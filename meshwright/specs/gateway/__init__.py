@@ -10,6 +10,6 @@ They never decide whether a route or a gateway is in force; `catalog` does.
 - `grants`: ReferenceGrant.
 - `gateways`, `classes`: Gateway with ListenerSet, and GatewayClass; `listeners`, `selectors`, `gateway_tls`:
   the parts of these.
-- `backend_tls`: BackendTLSPolicy.
+- `backends`: BackendTLSPolicy.
 - `tolerance`: the treatment of errors in gateways that an API server has accepted.
 """

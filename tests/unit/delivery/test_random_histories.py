@@ -21,7 +21,7 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
-from catalog.relations.backend_tls.deciding import authorities_of, deciding_policy
+from catalog.relations.backend_tls.decision import authorities_of, deciding_policy
 from catalog.relations.backend_tls.states import gateways_calling
 from catalog.relations.gateways.client_traffic import client_traffic
 from catalog.relations.gateways.grants import is_granted

@@ -39,7 +39,7 @@ def test_unknown_metadata_field_is_reported_for_every_kind() -> None:
     """All readers check metadata."""
     for reader in READ.values():
         head = f"apiVersion: {reader.api_versions[-1]}\nkind: {reader.kind.name}"
-        text = f"{head}\nmetadata: {{name: a, lables: {{}}}}"
+        text = f"{head}\nmetadata: {{name: a, lables: {{}}}}\ndata: {{ca.crt: a}}"
         assert "metadata.lables" in [problem.field for problem in reading(text).problems]
 
 

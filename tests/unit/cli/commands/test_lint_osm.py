@@ -392,6 +392,6 @@ def test_other_objects_beside_policy_are_no_error(lint: Lint, run: Run, tmp_path
     others = [("info", "MW1031", "None", f'"{kind}"') for kind in kinds]
     assert result == [*others, *GUESSED, *TO_COME]
     done = run("lint", str(tmp_path / "mesh"))
-    assert 'kind is "ConfigMap": Meshwright does not use objects of this kind' in done.stdout
+    assert 'kind is "ConfigMap": Meshwright uses only ConfigMaps with CA certificates' in done.stdout
     assert "hunter2" not in done.stdout
     assert "aHVudGVyMg" not in done.stdout

@@ -18,8 +18,10 @@ from meshwright.engine.table import Table
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import (
+    BACKEND_TLS_POLICY,
     CERTIFICATE,
     CLIENT_TRAFFIC_POLICY,
+    CONFIG_MAP,
     EGRESS,
     ENDPOINT_SLICE,
     EXTENSION_SERVICE,
@@ -275,6 +277,8 @@ def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
     assert {name for name in tables if kind_in(name) is None} == NO_OBJECTS | NOT_SERVED
     assert {kind_in(name) for name in tables} - {None} == {
         CLIENT_TRAFFIC_POLICY,
+        BACKEND_TLS_POLICY,
+        CONFIG_MAP,
         EGRESS,
         ENDPOINT_SLICE,
         GATEWAY,

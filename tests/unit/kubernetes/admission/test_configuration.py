@@ -54,6 +54,7 @@ def test_malformed_place_is_refused(text: str) -> None:
 
 
 PLURALS = {
+    "BackendTLSPolicy": "backendtlspolicies",
     "Egress": "egresses",
     "MutualTLS": "mutualtlses",
     "ExternalAuthorization": "externalauthorizations",

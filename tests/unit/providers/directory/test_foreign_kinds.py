@@ -80,6 +80,10 @@ BODIES = {
     kinds.GATEWAY_CLASS: "spec: {controllerName: meshwright.dev/gateway-controller}",
     kinds.GATEWAY: "spec: {gatewayClassName: db, listeners: [{name: tcp, port: 5432, protocol: TCP}]}",
     kinds.LISTENER_SET: "spec: {parentRef: {name: db}, listeners: [{name: tcp, port: 5432, protocol: TCP}]}",
+    kinds.BACKEND_TLS_POLICY: (
+        "spec:\n  targetRefs: [{group: '', kind: Service, name: db}]\n"
+        "  validation: {hostname: db.example, wellKnownCACertificates: System}"
+    ),
     kinds.REFERENCE_GRANT: (
         "spec:\n  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}]\n"
         "  to: [{group: '', kind: Service}]"
