@@ -75,6 +75,19 @@ ONLY_THE_READER = {
         "UpstreamTrafficSetting",
         "spec.httpRoutes[].rateLimit.global.descriptors[].entries[].headerValueMatch.headers",
     ),
+    *(
+        ("ClientTrafficPolicy", f"spec.{place}")
+        for place in (
+            "headers",  # the least and the greatest size
+            "connections.bufferSize",
+            "http2.initialStreamWindowSize",
+            "http2.initialConnectionWindowSize",
+            "rateLimit.global.http.descriptors[].entries[]",  # exactly one of four
+            "rateLimit.global.http.descriptors[].entries[].headerValueMatch.headers",
+            "rateLimit.global.http.rateLimitService.host",  # letters and dots that are no name
+            "rateLimit.global.tcp.rateLimitService.host",
+        )
+    ),
 }
 """Where the reader refuses what the API server takes: by the place that the reader names."""
 
