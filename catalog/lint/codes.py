@@ -418,19 +418,19 @@ class Code(ProblemCode):
         "A BackendTLSPolicy is for endpoints with a sidecar, which Gateways reach with the TLS of the mesh.",
     )
     UNKNOWN_CLIENT_TARGET = (
-        "MW2200",
+        "MW2155",
         "A ClientTrafficPolicy names a Gateway or a listener that does not exist; it is not in force there.",
     )
     OVERRULED_CLIENT_TRAFFIC = (
-        "MW2201",
+        "MW2156",
         "Another ClientTrafficPolicy has precedence at the same Gateway, listener or port.",
     )
     CLIENT_FIELD_NOT_USED = (
-        "MW2202",
+        "MW2157",
         "A field of a ClientTrafficPolicy is about requests, and its listeners only forward connections.",
     )
     PROXY_PROTOCOL_NOT_SENT = (
-        "MW2203",
+        "MW2158",
         "A ClientTrafficPolicy needs the PROXY protocol, and no annotation of the Gateway asks for it.",
     )
     NOT_LOOKED_FURTHER = (

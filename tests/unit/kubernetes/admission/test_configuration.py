@@ -63,6 +63,7 @@ PLURALS = {
     "ExtensionService": "extensionservices",
     "RoutePolicy": "routepolicies",
     "UpstreamPolicy": "upstreampolicies",
+    "ClientTrafficPolicy": "clienttrafficpolicies",
     "GatewayClass": "gatewayclasses",
 }
 """As OSM's definitions have them, and ours."""

@@ -41,6 +41,6 @@ def test_conditions_name_the_conflict_and_the_missing_gateway() -> None:
     ]
     assert written(OLD, young, g.client_policy("lost", ClientTarget("edgy"))) == {
         "old": fine,
-        "young": [fine[0], ("Conflicted", "True", "MW2201"), fine[2]],
-        "lost": [("Accepted", "False", "MW2200"), *fine[1:]],
+        "young": [fine[0], ("Conflicted", "True", "MW2156"), fine[2]],
+        "lost": [("Accepted", "False", "MW2155"), *fine[1:]],
     }
