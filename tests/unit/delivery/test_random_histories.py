@@ -196,7 +196,7 @@ REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
 SETS = {"ListenerSets", "ListenerSets by gateway"}
 OF_SETS = {"Gateway API routes by ListenerSet"}
-LIMITED = {"ClientTrafficPolicies", "ClientTrafficPolicies by gateway"}
+OF_CLIENTS = {"ClientTrafficPolicies", "ClientTrafficPolicies by gateway"}
 SHOWN = {"Secrets with certificates"}
 SECURED = {"BackendTLSPolicies", "BackendTLSPolicies by Service"}
 AUTHORITIES = {"ConfigMaps with CA certificates"}
@@ -231,7 +231,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | WATCHED
         | SERVED
         | SETS
-        | LIMITED
+        | OF_CLIENTS
         | OF_SETS
         | SHOWN
         | SECURED
@@ -342,7 +342,7 @@ def test_allowed_sets_of_a_gateway_follow_added_and_edited_sets(
     assert (seen == [[], [""], ["2026-11-30T08:00:00Z"], []]) is (not forgotten)
 
 
-@pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])
+@pytest.mark.parametrize("forgotten", ["", *sorted(OF_CLIENTS)])
 def test_settings_of_a_port_follow_client_traffic_policies(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
