@@ -9,19 +9,21 @@ from meshwright.cli.offline import reference
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import TrafficTarget
 from meshwright.mesh.problems.problem import Severity
+from meshwright.providers.text.documents import documents
 from meshwright.specs.displayed_objects import read_shown
 from meshwright.specs.kinds import READ
 from meshwright.specs.reader import read
 from meshwright.specs.reference.meanings.definitions import INSTALLED
+from meshwright.specs.reference.meanings.kinds import KINDS
 from tests.tools import libyaml
 
 ORIGIN = InCluster("here", "7")
 CASES = [
-    pytest.param(dict(example), api_version, id=f"{item.kind.name}-{number}-as-{api_version}")
-    for item in reference.described()
-    if item.kind in INSTALLED
-    for number, example in enumerate(item.examples)
-    for api_version in READ[item.kind].api_versions
+    pytest.param(example.value, api_version, id=f"{kind.name}-{number}-as-{api_version}")
+    for kind in KINDS
+    if kind in INSTALLED
+    for number, example in enumerate(documents(reference.text_of(kind)))
+    for api_version in READ[kind].api_versions
 ]
 
 
