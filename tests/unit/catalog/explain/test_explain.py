@@ -1,13 +1,13 @@
 """Tests of explanations: they agree with the oracle, and their missing manifests admit the call."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
 import pytest
-import yaml
 
 from catalog.explain import Explanation, explain
 from catalog.explain.remedy import remedy
@@ -48,16 +48,22 @@ pytestmark = pytest.mark.timeout(MANY_SECONDS)  # some tests decide many random 
 
 
 def text(*manifests: Document) -> str:
-    """Return manifests as the text of a YAML file."""
-    return yaml.dump_all(manifests, Dumper=yaml.CSafeDumper)
+    """Return manifests as the text of a JSON file, which takes a fifth of the time of YAML."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
 
 
-TOPOLOGY = Manifests().apply("a.yaml", text(*documents()))
+MISSING = "c.json"
+TOPOLOGY = Manifests().apply("a.json", text(*documents()))
 
 
 def read(*policy: Document) -> Manifests:
     """Add a policy to the topology."""
-    return TOPOLOGY.apply("b.yaml", text(*policy))
+    return TOPOLOGY.apply("b.json", text(*policy))
+
+
+def adding(state: Manifests, missing: Iterable[Document]) -> Manifests:
+    """Add missing manifests to a policy, without reading the policy again."""
+    return state.apply(MISSING, text(*missing))
 
 
 def seen(state: Manifests) -> View:
@@ -94,7 +100,8 @@ def test_missing_manifests_admit_the_call() -> None:
     mended = 0
     for seed in range(15):
         made = case(Random(seed), 8, routed=0.0)  # noqa: S311 - test data
-        mesh = seen(read(*made.documents))
+        before = read(*made.documents)
+        mesh = seen(before)
         for request in passing(mesh, made):
             missing = remedy(mesh, request)
             answer = decide(mesh, request).answer
@@ -102,10 +109,8 @@ def test_missing_manifests_admit_the_call() -> None:
                 assert answer is Answer.ALLOWED or not anybody(mesh, request)
                 continue
             assert answer is not Answer.ALLOWED
-            state = read(*made.documents, *missing)
-            assert [
-                problem for problem in state.problems() if problem.origin.order[1] > len(made.documents)
-            ] == []
+            state = adding(before, missing)
+            assert [problem for problem in state.problems() if problem.origin.order[0] == MISSING] == []
             assert decide(seen(state), request).answer is Answer.ALLOWED, (seed, request)
             mended += 1
     assert mended > 25
@@ -127,7 +132,8 @@ def test_missing_policy_is_distinguished_from_missing_admission() -> None:
     for seed in range(8):
         dice = Random(seed)  # noqa: S311 - test data
         made = case(dice, 8, routed=0.0)  # a share of a route may have nobody to admit
-        mesh = admitting_some(seen(read(*made.documents)), dice)
+        before = read(*made.documents)
+        admitting_all, mesh = seen(before), admitting_some(seen(before), dice)
         ready = Edits(admissions=dict(mesh.admissions))
         for request in passing(mesh, made):
             explanation = explain(mesh, request)
@@ -135,12 +141,12 @@ def test_missing_policy_is_distinguished_from_missing_admission() -> None:
                 assert (explanation.missing, explanation.besides) == ((), ())
                 continue
             assert explanation.missing or explanation.besides
-            added = seen(read(*made.documents, *explanation.missing))
+            added = seen(adding(before, explanation.missing))
             assert decide(added, request).allowed  # this mesh admits every endpoint
             added.apply(Edits(settings=mesh.settings))
             added.apply(ready)
             assert decide(added, request).allowed is not bool(explanation.besides)
-            policy_lacks = not decide(seen(read(*made.documents)), request).allowed
+            policy_lacks = not decide(admitting_all, request).allowed
             assert bool(explanation.missing) is policy_lacks, (seed, request)
             seen_kinds[bool(explanation.missing), bool(explanation.besides)] += 1
     assert min(seen_kinds[item] for item in ((True, True), (True, False), (False, True))) > 2
