@@ -21,4 +21,4 @@ def examples(steady: int, fresh: int | None = None) -> int:
     most = settings().max_examples
     if most == STEADY:
         return steady
-    return (steady * MORE if fresh is None else fresh) * most // FRESH
+    return max(1, (steady * MORE if fresh is None else fresh) * most // FRESH)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.meshes.random_meshes import changed, random_mesh
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.delivery.histories import Replica
 
 
@@ -25,7 +26,8 @@ def unreachable() -> Iterator[list[object]]:
         gc.enable()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("seed", range(examples(3, fresh=8)))
 def test_waves_leave_no_reference_cycles(unreachable: list[object], seed: int) -> None:
     """Random changes, acknowledgements and rejections leave no cycles, so the collector may run seldom."""
     dice = random.Random(seed)  # noqa: S311 - dice

@@ -20,19 +20,20 @@ from tests.unit.engine.programs import mismatch
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(60, fresh=600), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_outcomes_equal_naive_outcomes(seed: int) -> None:
     """For any program, history and order of reads, the outcomes equal a naive evaluation."""
     assert mismatch(random.Random(seed), steps=8) is None  # noqa: S311 - dice
 
 
+@pytest.mark.fuzzed
 @pytest.mark.parametrize("few", [0, 1, 2])
 def test_outcomes_are_right_for_any_limit_of_few_readers(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Low limits exercise readers in tuples and dictionaries, and keys in tuples and SortedKeys."""
     monkeypatch.setattr(node, "FEW", few)
     monkeypatch.setattr(sorted_keys, "COPIED", few + 1)
-    assert _first_mismatch(300) is None
+    assert _first_mismatch(examples(100, fresh=300)) is None
 
 
 def _without_reads(which: Callable[[Any], bool]) -> Patch:

@@ -31,9 +31,9 @@ def _text(kind: Kind, head: tuple[str, str] | None = None, *, name: str = "db") 
 def _slips(word: str) -> Iterator[str]:
     """Yield a word with each letter left out, doubled or swapped with the next, and in the wrong case.
 
-    Each run applies one of the three to each letter, in turn; `make fuzz` applies all three.
+    Each run applies one of the three to every second letter, in turn; `make fuzz` applies all to each letter.
     """
-    for at in range(len(word)):
+    for at in range(0, len(word), examples(2, fresh=1)):
         ways = (
             word[:at] + word[at + 1 :],
             word[:at] + word[at] + word[at:],

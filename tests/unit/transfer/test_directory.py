@@ -8,15 +8,20 @@ import pytest
 from certs.errors import StateError
 from certs.roots.rotation import Rotation
 from meshwright.transfer.directory_state import require_empty
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.certs.authority_files.steps import Died, dies_at
 from tests.unit.transfer.meshes import read, rotating_mesh, small_mesh, started, write
 
 
+@pytest.mark.fuzzed
 def test_interrupted_import_is_refused_and_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server does not take the half of a mesh for a mesh, and the next import ends with the whole."""
+    """A server does not take the half of a mesh for a mesh, and the next import ends with the whole.
+
+    Every run dies at every third write, `make fuzz` at each of them.
+    """
     value = rotating_mesh()
     assert isinstance(value.authority.rotation, Rotation)
-    for number in itertools.count():
+    for number in itertools.count(0, examples(3, fresh=1)):
         state = tmp_path / str(number)
         with monkeypatch.context() as patch:
             dies_at(number, patch)

@@ -29,6 +29,7 @@ from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, changed, random_mesh
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.delivery.histories import Replica
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resources.resource import CLUSTER
@@ -160,7 +161,8 @@ def _rename(dice: random.Random, mesh: Mesh) -> None:
                 continue
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("seed", range(examples(4, fresh=12)))
 def test_random_histories_of_drivers(seed: int) -> None:
     """After random changes of drivers, snapshots and problems equal those computed from scratch."""
     dice = random.Random(seed)  # noqa: S311 - dice

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.timeout(60)  # large meshes
 LINTED = 26
 """Values for a service that nobody is served: five TrafficTargets, two workloads, and itself."""
 
+SIZES = (40, 50, 70)
 SERVED = 60
 """Values for a service whose two sidecars, one group, are served: it calls five others, and five it."""
 
@@ -89,12 +90,12 @@ def remembered(services: int, *, served: bool) -> HeldValues:
 @pytest.mark.parametrize(("served", "most"), [(False, LINTED), (True, SERVED)])
 def test_each_service_adds_a_fixed_number_of_values(served: bool, most: int) -> None:
     """The number is the same in small and large meshes; each value is a node with its reads."""
-    small, middle, large = (remembered(services, served=served).values for services in (70, 80, 100))
+    small, middle, large = (remembered(services, served=served).values for services in SIZES)
     assert (large - middle) / 20 == pytest.approx((middle - small) / 10, abs=0.3)
     assert (large - small) / 30 <= most
 
 
 def test_number_of_readers_of_a_value_does_not_grow_with_the_mesh() -> None:
     """A change therefore touches no more in a large mesh, except for values in WIDELY_READ."""
-    small, large = (remembered(services, served=True).readers for services in (70, 100))
+    small, large = (remembered(services, served=True).readers for services in (SIZES[0], SIZES[-1]))
     assert {name for name in large if large[name] > small[name]} <= WIDELY_READ

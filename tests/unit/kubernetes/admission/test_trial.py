@@ -123,7 +123,7 @@ def test_cancelled_question_stops_at_the_next_object() -> None:
 
 
 @pytest.mark.fuzzed
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(4, fresh=12)))
 def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
     """For random meshes, the answer has the problems with the object, less those without it.
 

@@ -6,6 +6,7 @@ import pytest
 import re2
 
 from meshwright.sidecars.envoy.rules.inner_expressions import inner_expression
+from tests.tools.hypothesis_profiles import examples
 
 TEXTS = ("", "a", "b", "A", "ab", "ba", "aa", "aab", "$", "a$", "^a", "(", "a.b", "axb", "]")
 
@@ -55,10 +56,11 @@ def test_groups_of_two_expressions_may_have_one_name() -> None:
     assert re2.fullmatch(f"/(?:{service})/(?:{method})", "/aa/b")
 
 
+@pytest.mark.fuzzed
 def test_inner_form_never_fits_more() -> None:
     """An expression admits requests, so a wider one would be dangerous."""
     draw = random.Random(7)  # noqa: S311 - reproducible cases
-    for _ in range(2000):
+    for _ in range(examples(800, fresh=2000)):
         regex = _random(draw, 0)
         assert set(fits_inside(regex)) <= set(fits(regex)), regex
 
