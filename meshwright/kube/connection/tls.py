@@ -27,7 +27,8 @@ class Material:
 
 def context(material: Material) -> ssl.SSLContext:
     """Return the TLS context for an API server; raise ConfigError, which names the wrong file."""
-    made = ssl.create_default_context() if not material.ca else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    by_system = not material.ca and not material.insecure
+    made = ssl.create_default_context() if by_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     # Python 3.13 requires extensions that CAs made by older tools, common in clusters, do not have.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT

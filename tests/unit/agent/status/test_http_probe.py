@@ -3,6 +3,7 @@
 The reference is pkg/probe/http of Kubernetes 1.34; the answers are those of a real server.
 """
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from unittest.mock import Mock
@@ -161,6 +162,15 @@ async def test_application_gets_the_kubelet_s_headers(app: Application) -> None:
     }
     await ask(app, "/query", Caller(user_agent=KUBELET))
     assert app.headers[-1]["User-Agent"] == KUBELET  # also after a redirect
+
+
+async def test_probe_does_not_load_the_cas_of_the_system(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A probe verifies no certificate, and to load all CAs takes longer than all else that it does."""
+    loaded: list[object] = []
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda *_: loaded.append(_))
+    assert (await ask(app, "/whole"), loaded) == (200, [])
 
 
 async def test_headers_of_a_probe_override_the_defaults(app: Application) -> None:
