@@ -129,11 +129,12 @@ def place(parent: str, name: str) -> str:
 class Recorder(Fields):
     """Fields of a mapping, with a record of all calls by the reader."""
 
-    __slots__ = ("_place", "_record")
+    __slots__ = ("_names", "_place", "_record")
 
     def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes, record: Record) -> None:
         super().__init__(mapping, path, notes)
         self._record = record
+        self._names: dict[str, set[Asked]] | None = None
         self._place = _INDEX.sub("[]", path)
         if isinstance(mapping, dict):
             # The real mapping and not a copy, because probing removes fields from it.
@@ -143,9 +144,13 @@ class Recorder(Fields):
         return Recorder(mapping, path, self.notes, self._record)
 
     def _note(self, name: str, field_type: Asked | None) -> None:
-        result = self._record.fields.setdefault(self._place, {}).setdefault(name, set())
+        if self._names is None:  # a mapping of which no field is read is not recorded
+            self._names = self._record.fields.setdefault(self._place, {})
+        asked = self._names.get(name)
+        if asked is None:
+            asked = self._names[name] = set()
         if field_type is not None:
-            result.add(field_type)
+            asked.add(field_type)
 
     def raw(self, name: str) -> object:
         """Record the field without a type, and return its value."""
