@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -15,7 +16,9 @@ import pytest
 
 from catalog.store.view import MeshSettings, View
 from certs.state.sealing import ScryptParameters
+from meshwright.cli.offline import reference
 from meshwright.providers.directory.source import DirectorySource
+from meshwright.specs.reference.shapes import DescribedKind
 from tests.meshes import texts
 
 SECONDS = 60.0
@@ -42,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if str(item.path).startswith(here) and item.get_closest_marker("timeout") is None:
             typed = "typed" in getattr(item, "fixturenames", ())
             tries_many = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-            item.add_marker(pytest.mark.timeout(MANY_SECONDS if typed or tries_many else SECONDS))
+            many = typed or tries_many or item.get_closest_marker("fuzzed") is not None
+            item.add_marker(pytest.mark.timeout(MANY_SECONDS if many else SECONDS))
 
 
 def pytest_collection_finish() -> None:
@@ -82,6 +86,33 @@ def _entry_points_read_once() -> Iterator[None]:
     """Read the installed drivers' entry points once: each time takes the files of all installed packages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meshwright.sidecars.registry.entry_points", functools.cache(entry_points))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kinds_described_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Describe all kinds of manifests in one of the processes of a run: it takes 2 s of CPU time.
+
+    The others read the description. Tests of `probing.described` call that function itself.
+    """
+    if (run := os.environ.get("PYTEST_XDIST_TESTRUNUID")) is None:
+        yield
+        return
+    file = tmp_path_factory.getbasetemp().parent / f"described-{run}"
+    describe = reference.described
+
+    @functools.cache
+    def described() -> tuple[DescribedKind, ...]:
+        if file.exists():
+            result: tuple[DescribedKind, ...] = pickle.loads(file.read_bytes())  # noqa: S301 - ours
+            return result
+        own = file.with_suffix(f".{os.getpid()}")
+        own.write_bytes(pickle.dumps(describe()))
+        own.replace(file)
+        return describe()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "described", described)
         yield
 
 

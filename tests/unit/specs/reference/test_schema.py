@@ -24,7 +24,6 @@ from meshwright.specs.reference.schema import Schema, of_all, of_kind
 from meshwright.specs.reference.shapes import DescribedKind, Document, walked
 from tests.tools.forked_cli import ROOT
 from tests.tools.hypothesis_profiles import examples
-from tests.unit.conftest import MANY_SECONDS
 from tests.unit.specs.reference.document_places import DESCRIBED, instances
 
 FILES = sorted(
@@ -253,7 +252,6 @@ def _split(field: str) -> Iterator[list[str]]:
 
 
 @pytest.mark.fuzzed
-@pytest.mark.timeout(MANY_SECONDS)
 @DESCRIBED
 def test_schema_and_reader_refuse_the_same_documents(described: DescribedKind) -> None:
     """Each value of each example is replaced by values of other types or ranges, or removed.
@@ -306,7 +304,6 @@ def test_schema_accepts_null_for_omitted_fields() -> None:
 
 
 @pytest.mark.fuzzed
-@pytest.mark.timeout(MANY_SECONDS)
 @DESCRIBED
 def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> None:
     """The values of the examples are varied, because a value may lead the reader to other fields."""
