@@ -27,6 +27,7 @@ from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.specs.reader import ManifestReading, read
 from tests.tools.counted_work import Work, uncounted
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.growth.objects import LARGE, MESH, Document
 
 SIZE: Final = 8
@@ -87,9 +88,13 @@ def _review(work: Work, objects: Objects) -> None:
     work.said(*problems)
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("name", [*LARGE][:: examples(2, fresh=1)])
 def test_work_for_one_object_is_linear_in_its_size(name: str) -> None:
-    """Twice the object needs twice the work, so that no object delays all others for seconds."""
+    """Twice the object needs twice the work, so that no object delays all others for seconds.
+
+    Every run has every second object, and `make fuzz` has all of them.
+    """
     with uncounted():
         _works(LARGE[name](2))  # work done once in a process, such as imports, is done here
     small, one, other = (_works(LARGE[name](size)) for size in (1, SIZE, 2 * SIZE))

@@ -31,7 +31,7 @@ def test_content_has_one_stored_form() -> None:
 
 
 @given(FIELDS, st.integers(1), st.integers(0), st.text(min_size=1))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40, fresh=400))
 def test_content_comes_back(fields: dict[str, Any], count: int, epoch: int, by: str) -> None:
     """Any fields of JSON are stored without a loss, and their order does not matter."""
     content = Content(fields, ReplicaId(by), count, Epoch(epoch))

@@ -21,8 +21,6 @@ class Cycle:
 def _as_before() -> Iterator[None]:
     """Freeze all objects after a test, as before it, so that later tests need not scan them."""
     yield
-    gc.unfreeze()
-    gc.collect()
     gc.freeze()
 
 

@@ -83,7 +83,7 @@ LINES = st.builds(
 )
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60, fresh=600))
 @given(st.lists(LINES, min_size=1, max_size=8).map("\n".join))
 @example("a:\n- b: c\n  d:\n  - e\nf: 1")
 @example("a: x\n  b: y")
@@ -250,7 +250,7 @@ def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | No
     return None
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40, fresh=400), deadline=None)
 @given(DUMPED, EDITS)
 def test_dumped_and_edited_documents_are_read_like_pyyaml_or_not_at_all(
     text: str, edits: list[tuple[int, int, str]]
@@ -260,7 +260,7 @@ def test_dumped_and_edited_documents_are_read_like_pyyaml_or_not_at_all(
     assert _differs(_edited(text, edits)) is None
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(120, fresh=1200), deadline=None)
 @given(st.text(ALPHABET, max_size=40))
 def test_hostile_text_is_read_like_pyyaml_or_not_at_all(text: str) -> None:
     """The text consists of characters that have a meaning in YAML."""

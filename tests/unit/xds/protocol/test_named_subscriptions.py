@@ -125,7 +125,7 @@ def resource(make: Make, key: tuple[TypeUrl, str], edition: tuple[int, bool, flo
     return replace(make(*key, number), on_demand=on_demand and key[0] == CLUSTER, ttl_seconds=ttl)
 
 
-@settings(max_examples=examples(75, fresh=1600))
+@settings(max_examples=examples(30, fresh=1600))
 @given(steps)
 def test_d7_d18_client_holds_the_listeners_and_clusters_that_it_subscribes_to(
     make: Make,

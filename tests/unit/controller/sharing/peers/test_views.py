@@ -36,9 +36,8 @@ QUERIES: Final = {
     "/explain": "/explain?from=shop/buyer&to=shop/store:80",
     "/connectivity": "/connectivity?from=shop/buyer&to=shop/store:80",
 }
-TIMES: Final = {"at", "age", "age_seconds", "event_age", "event_age_seconds", "last_sent", "seconds_left"} | {
-    *("since", "window_seconds")
-}
+OF_MOMENTS: Final = ("at", "since", "last_sent", "seconds_left", "window_seconds")
+TIMES: Final = (*OF_MOMENTS, "age", "age_seconds", "event_age", "event_age_seconds")
 """Fields that differ from answer to answer."""
 OF_ALL: Final = [route for route in ROUTES if route.scope is not Scope.OWN]
 
