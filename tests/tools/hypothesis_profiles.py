@@ -4,7 +4,7 @@ from typing import Final
 
 from hypothesis import settings
 
-STEADY: Final = 12
+STEADY: Final = 8
 """Examples of a property that says no number, in every run."""
 MORE: Final = 4
 """How many times as many a property that says a number has in `make fuzz`."""

@@ -41,7 +41,7 @@ def test_type_that_may_hide_a_secret_is_refused(value: object) -> None:
         jsonable([value])
 
 
-@settings(max_examples=examples(8, fresh=160))
+@settings(max_examples=examples(5, fresh=160))
 @given(
     st.dictionaries(
         st.text(),

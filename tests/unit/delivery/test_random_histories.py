@@ -75,14 +75,14 @@ from xds.protocol.resources.resource import TYPES
 pytestmark = pytest.mark.timeout(MANY_SECONDS)  # many histories each
 
 
-@settings(max_examples=examples(8, fresh=100), deadline=None)
+@settings(max_examples=examples(5, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_output_equals_output_from_scratch(seed: int) -> None:
     """Snapshots and problems stay right after changes of objects, endpoints, certificates and settings."""
     assert mismatch(seed) is None
 
 
-@settings(max_examples=examples(6, fresh=40), deadline=None)
+@settings(max_examples=examples(4, fresh=40), deadline=None)
 @given(st.integers(0, 2**32))
 def test_replicas_with_the_same_objects_serve_identical_versions(seed: int) -> None:
     """Two replicas that get the objects in different orders and waves agree on every version."""

@@ -31,7 +31,7 @@ OURS, THEIRS = Namespace("one"), ("another", "zone")
 """Theirs come before ours, and after it: of two that claim one thing the first by key has it."""
 
 
-@settings(max_examples=examples(8, fresh=100), deadline=None)
+@settings(max_examples=examples(4, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_objects_of_another_namespace_change_nothing(seed: int) -> None:
     """The objects have the same names, addresses and UUIDs, and are added one by one."""

@@ -29,6 +29,7 @@ from certs.roots.role_succession import RoleSuccession
 from certs.roots.rotation import Fingerprint, Rotation, advanced, begun, without
 from certs.state.sealing import Seal, new_data_key
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from tests.tools.hypothesis_profiles import examples
 from tests.tools.shared_records import LoopThread
 from tests.unit.certs.authority_files.steps import Died, dies_at
 from tests.unit.certs.authority_records.servers import AuthorityServers
@@ -37,6 +38,7 @@ from tests.unit.certs.roots.memory import MemoryAuthority, Record
 DOMAIN: Final = TrustDomain("mesh.example")
 CRASHES: Final = 12
 """More than the number of changes of the file system in the longest step."""
+MOMENTS: Final = (*range(0, CRASHES - 1, examples(2, fresh=1)), CRASHES - 1)
 FIELDS: Final = {
     "rotation": "rotation.json",
     "service_issuers": "issuer.json",
@@ -281,7 +283,8 @@ def test_damaged_rotation_is_replaced_only_beside_the_same_cas(whole: AuthorityS
 
 
 @pytest.mark.parametrize("stores", ["files", "memory"], indirect=True)
-@pytest.mark.parametrize("number", range(CRASHES))
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("number", MOMENTS)
 def test_crash_in_any_write_leaves_the_state_before_or_after_it(
     stores: Stores, whole: AuthorityState, now: datetime, number: int
 ) -> None:
@@ -320,7 +323,8 @@ def _complete(state: AuthorityState) -> AuthorityState:
 
 
 @pytest.mark.parametrize("stores", ["files", "memory"], indirect=True)
-@pytest.mark.parametrize("number", range(CRASHES))
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("number", MOMENTS)
 def test_crash_in_the_first_start_leaves_no_ca_or_a_whole_one(
     stores: Stores, number: int, now: datetime
 ) -> None:

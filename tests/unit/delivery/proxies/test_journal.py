@@ -228,7 +228,7 @@ ACTIONS = (
         st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2), st.integers(0, 11)), min_size=5, max_size=60
     )
 )
-@settings(max_examples=examples(30, fresh=600))
+@settings(max_examples=examples(12, fresh=600))
 def test_late_entries_have_the_same_effect_as_immediate_ones(actions: list[tuple[str, int, int]]) -> None:
     """After any actions in any order, the served snapshots and the final state are the same."""
     asyncio.run(_compared(actions))

@@ -91,7 +91,7 @@ def _watched(proxy: RefusingProxyPlane) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=examples(8, fresh=160))
+@settings(max_examples=examples(4, fresh=160))
 @given(st.data())
 def test_exactly_the_guilty_units_are_excluded(data: st.DataObject) -> None:
     """This holds for a first or another policy, after a new stream and after a restart.
@@ -121,7 +121,7 @@ def test_exactly_the_guilty_units_are_excluded(data: st.DataObject) -> None:
     assert {*again.held} == {*proxy.held}
 
 
-@settings(max_examples=examples(8, fresh=160))
+@settings(max_examples=examples(4, fresh=160))
 @given(st.data())
 def test_returning_proxy_is_not_offered_refused_units_again(data: st.DataObject) -> None:
     """Verdicts on a disconnected proxy are kept, as over a restart, and dropped with its workload."""
@@ -169,7 +169,7 @@ def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, 
     return frozenset(result)
 
 
-@settings(max_examples=examples(8, fresh=160))
+@settings(max_examples=examples(4, fresh=160))
 @given(st.data())
 def test_accepted_unit_is_no_longer_excluded(data: st.DataObject) -> None:
     """A unit that the proxy accepts after a retry or a pause is innocent, and the policy is served whole."""

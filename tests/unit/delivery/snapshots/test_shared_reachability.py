@@ -43,7 +43,7 @@ OF_EACH_KIND = (0, 5, 6, 26, 48)
 """Seeds of meshes that together have groups of each kind (see `_parts`)."""
 
 
-@settings(max_examples=examples(8, fresh=240), deadline=None)
+@settings(max_examples=examples(4, fresh=240), deadline=None)
 @given(st.integers(0, 2**32))
 @example(OF_EACH_KIND[0])
 @example(OF_EACH_KIND[1])

@@ -190,7 +190,7 @@ def _differs(seed: int, book: DnsBook) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=examples(25, fresh=240), deadline=None)
+@settings(max_examples=examples(12, fresh=240), deadline=None)
 def test_settling_changed_services_equals_settling_all_services(seed: int) -> None:
     """Services are added, changed and removed, answers arrive or fail, and time passes."""
     assert not _differs(seed, DnsBook(PACING, HOLD))

@@ -15,6 +15,7 @@ from meshwright.engine.graph import Graph
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.service import Service, ServiceKey
 from tests.meshes import values as a
+from tests.tools.hypothesis_profiles import examples
 from tests.unit.delivery.unrecorded_reads import forgetful
 
 NETWORK = IPv4Network("240.0.0.0/8")
@@ -97,7 +98,8 @@ def _history(seed: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.fuzzed
+@pytest.mark.parametrize("seed", range(examples(6, fresh=20)))
 def test_changes_of_services_give_the_same_addresses_as_a_new_view(seed: int) -> None:
     """After each step the addresses equal those computed from nothing."""
     assert _history(seed)

@@ -118,7 +118,7 @@ def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
                 yield f"two listeners at {one.address}:{one.port_value}"
 
 
-@settings(max_examples=examples(25, fresh=4 * MESHES), deadline=None)
+@settings(max_examples=examples(12, fresh=4 * MESHES), deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_mesh_has_no_equal_filter_chain_matches(seed: int) -> None:
     """Moreover, no two listeners share a socket, and every reference has its resource."""
