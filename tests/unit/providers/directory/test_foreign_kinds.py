@@ -64,6 +64,10 @@ BODIES = {
     kinds.ROUTE_POLICY: "spec: {service: db, rules: [{timeout: {request: 1s}}]}",
     kinds.UPSTREAM_POLICY: "spec: {service: db}",
     kinds.MUTUAL_TLS: "spec: {mode: Strict}",
+    kinds.CLIENT_TRAFFIC_POLICY: (
+        "spec:\n  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: db}]\n"
+        "  connections: {max: 100}"
+    ),
     kinds.EXTERNAL_AUTHORIZATION: "spec: {host: opa, port: 9191}",
     kinds.RETRY: (
         "spec:\n  source: {kind: ServiceAccount, name: db, namespace: shop}\n"
