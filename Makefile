@@ -118,7 +118,7 @@ verified: setup ## run the tests in which every incremental computation is compa
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
 test: ## run the tests of CI: all but the long matrices and soaks
-	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint,types,fast,verified,test-pushes+test-programs
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect types+lint,fast,verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.
