@@ -136,10 +136,10 @@ parts: setup # built once, into the user's cache
 	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS) $(NODE_PARTS) $(GATEWAY_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 
 # Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
-IN_CLUSTER := -n 4 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
+IN_CLUSTER := -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
 test-cluster: ; $(PYTEST) $(IN_CLUSTER)
-# Three processes, each with a node of its own, because tests of Pods wait more than they compute.
-test-node: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
+# Two processes, each with a node of its own, because tests of Pods wait more than they compute.
+test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
 
 test-kubernetes-versions: ## run the tests without a node with each other supported Kubernetes (needs Go; the first run builds, for minutes)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(KUBERNETES_MINORS:%=test-kubernetes-%)

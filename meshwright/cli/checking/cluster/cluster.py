@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from meshwright.kube.builtin import (
     DEPLOYMENTS,
     MUTATING,
     PODS,
+    SERVICES,
     STORAGE_CLASSES,
     VALIDATING,
     minor_version,
@@ -43,6 +45,7 @@ from meshwright.specs.reference.meanings.definitions import INSTALLED
 
 _SERVICE: Final = "Service "
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
+_CONTROL_PLANE: Final = "app.kubernetes.io/name=meshwright,app.kubernetes.io/component=control-plane"
 _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-cni", "kuma-cni-node"})
 
 
@@ -86,7 +89,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         there = partial(_there, await _served(api))
         chart = place.chart or await installed_chart(asking, place.home)
         looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
-            ("kinds", lambda: _kinds(there(), before=before)),
+            ("kinds", lambda: _kinds(asking, place.home, there(), before=before)),
             ("Gateway API", lambda: _gateway_api(there())),
             ("conversion", lambda: _conversions(asking)),
             ("other meshes", lambda: _other_meshes(asking)),
@@ -125,8 +128,20 @@ def _there(result: ServedResources | KubeError) -> ServedResources:
     return result
 
 
-async def _kinds(there: ServedResources, *, before: bool) -> Check:
-    return judging.kinds(_versions(there, INSTALLED), before=before)
+async def _kinds(asking: ClusterClient, home: str, there: ServedResources, *, before: bool) -> Check:
+    other = "" if before else await _other_release(asking, home)
+    return judging.kinds(_versions(there, INSTALLED), before=before, other_release=other)
+
+
+async def _other_release(asking: ClusterClient, home: str) -> str:
+    """Return the installed version if it is another one than ours; empty if it is ours or unknown."""
+    try:
+        services = await asking.all(SERVICES, home, _CONTROL_PLANE)
+    except KubeError:  # without this right a missing kind is a failure, as for an installation of ours
+        return ""
+    labels = (raw["metadata"].get("labels") or {} for raw in services)
+    versions = {str(item.get("app.kubernetes.io/version", "")) for item in labels}
+    return min(versions - {version("meshwright"), ""}, default="")
 
 
 async def _gateway_api(there: ServedResources) -> Sequence[Check]:

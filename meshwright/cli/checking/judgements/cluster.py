@@ -145,12 +145,18 @@ def _unread(served: Mapping[Kind, Sequence[str]]) -> str:
     )
 
 
-def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
-    """Judge the served versions of all kinds that need a definition; a missing kind has no version."""
+def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool, other_release: str = "") -> Check:
+    """Judge the served versions of all kinds that need a definition; a missing kind has no version.
+
+    `other_release` is the installed version if it differs from ours; such a release may lack newer kinds.
+    """
     name, do = "kinds", "`meshwright crds | kubectl apply --server-side -f -`"
     if unread := _unread(served):
         return Check.failed(name, f"served only in versions that Meshwright does not read: {unread}", do)
     missing = [str(kind) for kind, versions in served.items() if not versions]
+    if missing and other_release:
+        text = f"not defined, because version {other_release} is installed: {listed(missing, _NAMED)}"
+        return Check.warning(name, text, "upgrade the installation to use these kinds")
     if missing and not before:
         return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)
     # The last version of a reader is the newest one.

@@ -164,6 +164,16 @@ def test_served_versions_of_kinds_are_judged() -> None:
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v1alpha1",)}, before=False).status is Status.WARNING
 
 
+def test_kind_that_an_older_installation_lacks_is_a_warning() -> None:
+    """The check may be of a newer release than the installation, before an upgrade."""
+    served = {TRAFFIC_TARGET: (), HTTP_ROUTE_GROUP: READ[HTTP_ROUTE_GROUP].versions[-1:]}
+    check = cluster.kinds(served, before=False, other_release="0.1.0")
+    assert (check.status, check.finding) == (
+        Status.WARNING,
+        "not defined, because version 0.1.0 is installed: TrafficTarget",
+    )
+
+
 def test_definitions_of_the_gateway_api_are_judged() -> None:
     """They are another project's, so a missing one is no failure, and an unreadable version is."""
     some = {HTTP_ROUTE: ("v1", "v1beta1"), TLS_ROUTE: ()}
