@@ -281,7 +281,9 @@ def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
     def is_known() -> bool:  # certificates of proxies are known once these have reported them
         done = commands.run(Command(folder, words, {}), SECONDS)
         answer.update({check["name"]: check for check in json.loads(done.stdout)["checks"]})
-        assert done.returncode == 0, answer
+        failed = [check for check in answer.values() if check["status"] == "failed"]
+        assert not failed, json.dumps(failed)
+        assert done.returncode == 0
         return bool(answer["certificates"]["said"] != "no proxy holds one")
 
     wait_until(is_known, SECONDS, lambda: answer)

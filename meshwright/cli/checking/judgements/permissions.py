@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, counted, listed
 from meshwright.mesh.kinds import EXPERIMENTAL_GATEWAY_API, GATEWAY_API
+from meshwright.specs.reference.meanings.definitions import INSTALLED
 
-_NOT_OURS: Final = (GATEWAY_API, EXPERIMENTAL_GATEWAY_API)
-"""Groups whose kinds the chart does not install."""
+_OF_DEFINITIONS: Final = {GATEWAY_API, EXPERIMENTAL_GATEWAY_API, *(kind.group for kind in INSTALLED)}
+"""Groups with kinds that a cluster may lack; the others are built into Kubernetes."""
 
 Manifest = Mapping[str, Any]
 
@@ -63,15 +64,15 @@ def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
 
 
 def needed(granted: Iterable[Need], served: Container[tuple[str, str]]) -> tuple[Need, ...]:
-    """Return the permissions without those for kinds of the Gateway API that the cluster does not serve.
+    """Return the permissions without those for kinds that the cluster does not serve.
 
-    `served` are pairs of a group and a resource. The kinds are not ours to install, and a control plane of a
-    release before has no permissions for them.
+    `served` are pairs of a group and a resource. The kinds of the Gateway API are not ours to install. Of our
+    own kinds a release before lacks the newest, and has no permissions for them.
     """
     return tuple(
         need
         for need in granted
-        if need.group not in _NOT_OURS or (need.group, need.resource.partition("/")[0]) in served
+        if need.group not in _OF_DEFINITIONS or (need.group, need.resource.partition("/")[0]) in served
     )
 
 

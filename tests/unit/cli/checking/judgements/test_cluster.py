@@ -78,6 +78,18 @@ def test_gateway_api_needs_permissions_only_where_its_kinds_are_served() -> None
     assert needed((POD, mesh), {(group, "httproutes")}) == (POD,)
 
 
+def test_own_kinds_need_permissions_only_where_they_are_defined() -> None:
+    """A release before lacks the newest kinds, and `check` of this release is run before an upgrade."""
+    group = "policy.meshwright.dev"
+    limits, status = (
+        Need("list", group, "clienttrafficpolicies"),
+        Need("patch", group, "clienttrafficpolicies/status"),
+    )
+    routing = Need("list", group, "routepolicies")
+    assert needed((limits, status, routing), {(group, "routepolicies")}) == (routing,)
+    assert needed((limits, status), {(group, "clienttrafficpolicies")}) == (limits, status)
+
+
 def test_denied_permission_is_named() -> None:
     """A permission that could not be checked is a warning and never a success."""
     assert permitted("p", "you", {POD: True}, "").status is Status.OK
