@@ -32,7 +32,7 @@ from catalog.store.gateway import route_of, tls_secrets
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import ListenerProtocol
-from meshwright.mesh.gateway.hostnames import covers, most_specific, shared, specificity
+from meshwright.mesh.gateway.hostnames import covering, most_specific, shared
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.identity import ServiceIdentity
@@ -55,6 +55,9 @@ class _PortInForce:
     number: Port
     listeners: Mapping[str, ListenerVerdict]
     routes: Mapping[str, tuple[GatewayRoute, ...]]
+    by_own_hostname: Mapping[str, Mapping[str, tuple[tuple[int, GatewayRoute], ...]]]
+    """For each listener its routes by each host name of their own, with their places in `routes`."""
+
     traffic: PortTraffic | None = None
 
     def settings(self, hostname: str) -> ClientSettings:
@@ -80,12 +83,13 @@ class _PortInForce:
 
     def deciding(self, hostname: str, name: str) -> Iterator[list[GatewayRoute]]:
         """Yield the routes of a listener for a name in groups with one host name, the most specific first."""
-        by_pattern: dict[str, list[GatewayRoute]] = {}
-        for route in self.routes[hostname]:
-            pattern = most_specific(route.hostnames or ("",), name)
-            if pattern is not None and covers(pattern, name):
-                by_pattern.setdefault(pattern, []).append(route)
-        yield from (by_pattern[pattern] for pattern in sorted(by_pattern, key=specificity))
+        # A look at all routes for the name of each would cost the square of their number.
+        routes, seen = self.by_own_hostname[hostname], set[int]()
+        for pattern in covering(name):
+            group = {place: route for place, route in routes.get(pattern, ()) if place not in seen}
+            if group:
+                seen.update(group)
+                yield list(group.values())
 
 
 def edge_ports(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
@@ -204,8 +208,20 @@ def _chains(view: View, client: ServiceIdentity, gateway: PolicyKey, number: Por
         if verdict.listener.port == number
     }
     routes = {hostname: _routes(view, gateway, verdict) for hostname, verdict in listeners.items()}
-    port = _PortInForce(view, client, number, listeners, routes, client_traffic(view, gateway).get(number))
+    named = {hostname: _by_own_hostname(items) for hostname, items in routes.items()}
+    traffic = client_traffic(view, gateway).get(number)
+    port = _PortInForce(view, client, number, listeners, routes, named, traffic)
     return tuple(sorted(_chains_of(port), key=_server_name))
+
+
+def _by_own_hostname(
+    routes: Iterable[GatewayRoute],
+) -> Mapping[str, tuple[tuple[int, GatewayRoute], ...]]:
+    result: dict[str, list[tuple[int, GatewayRoute]]] = {}
+    for place, route in enumerate(routes):
+        for name in dict.fromkeys(route.hostnames or ("",)):
+            result.setdefault(name, []).append((place, route))
+    return {name: tuple(items) for name, items in result.items()}
 
 
 def _port_settings(traffic: PortTraffic | None) -> PortSettings:

@@ -4,7 +4,7 @@ A pattern is an exact name (`shop.example`), a suffix (`*.shop.example`), or emp
 for one or more labels, so `*.example` covers `a.b.example`, and not `example`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _WILDCARD = "*."
 
@@ -36,6 +36,18 @@ def specificity(pattern: str) -> tuple[int, int, str]:
     """Return a sort key, most specific first: exact names, then longer suffixes, then all names."""
     rank = 2 if not pattern else 1 if pattern.startswith(_WILDCARD) else 0
     return rank, -len(pattern), pattern
+
+
+def covering(name: str) -> Iterator[str]:
+    """Yield all patterns that cover a name, or all names of a pattern, the most specific first."""
+    yield name
+    rest = name.removeprefix(_WILDCARD) if name.startswith(_WILDCARD) else name
+    # The suffix of a wildcard itself is already yielded, and that of a name begins after its first label.
+    while "." in rest:
+        rest = rest.partition(".")[2]
+        yield f"{_WILDCARD}{rest}"
+    if name:
+        yield ""
 
 
 def most_specific(patterns: Iterable[str], name: str) -> str | None:

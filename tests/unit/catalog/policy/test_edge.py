@@ -27,6 +27,7 @@ from meshwright.mesh.values.private_key import PrivateKey
 from meshwright.mesh.workload import Edge, WorkloadKey
 from tests.meshes import gateway as g
 from tests.meshes import values as a
+from tests.unit.catalog.lint.test_growth import Calls
 
 EDGE = replace(a.workload("edge", "10.0.0.9"), interception=Edge("edge"))
 V1, V2 = a.service("v1", address="10.1.0.2"), a.service("v2", address="10.1.0.3")
@@ -460,3 +461,23 @@ def test_validated_clients_are_a_mode_of_the_chains_and_ca_certificates_of_the_p
     view.apply(Edits(objects=g.view(g.ca_bundle(fault="is empty")).known().objects))
     assert [port.port for port in _ports(view)] == [80]
     assert edge_authorities(view, group) == ()
+
+
+def test_ports_of_many_routes_cost_calls_in_proportion_to_their_number() -> None:
+    """Each route has a host name of its own. With a look at all routes for each name it was the square."""
+
+    def work(count: int) -> int:
+        routes = [
+            replace(
+                g.http_route(f"r{number}", TO_V1, parents=(g.at("edge"),)),
+                hostnames=(f"host-{number}.example",),
+            )
+            for number in range(count)
+        ]
+        calls = Calls()
+        with calls:
+            (port,) = ports(g.gateway("edge"), *routes)
+        assert len(port.chains[0].hosts or ()) == count + 1
+        return calls.count
+
+    assert work(160) <= 4.4 * work(40)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from meshwright.mesh.gateway.hostnames import covers, most_specific, narrower, shared, specificity
+from meshwright.mesh.gateway.hostnames import covering, covers, most_specific, narrower, shared, specificity
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,14 @@ def test_most_specific_pattern_is_exact_then_the_longest_suffix() -> None:
         "*.example",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a", "example", "shop.example", "*.shop.example", "a.b.shop.example", "*.a.b"]
+)
+def test_covering_patterns_are_those_that_cover_the_name_in_their_order(name: str) -> None:
+    """The list equals a look at each of many patterns."""
+    labels = ("a", "b", "example", "shop.example", "b.shop.example", "a.b.shop.example", "a.b")
+    patterns = {"", *labels, *(f"*.{label}" for label in labels)}
+    result = [pattern for pattern in covering(name) if pattern in patterns]
+    assert result == sorted((item for item in patterns if covers(item, name)), key=specificity)
