@@ -1,6 +1,7 @@
 """Tests of a wave's cost: for each kind of change it is the same in a mesh four times as large."""
 
 import functools
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,7 @@ from meshwright.delivery.proxies.readiness import EndpointReadiness
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.snapshots.translation import translation
 from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
+from meshwright.delivery.timing import time_slices
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.objects import MeshObject, ObjectKey
@@ -128,6 +130,12 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], Awa
         return result
 
     return get
+
+
+@pytest.fixture(autouse=True)
+def _one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wave gives way to nobody: on a busy machine its turns would add calls, depending on the time."""
+    monkeypatch.setattr(time_slices, "SLICE_SECONDS", math.inf)
 
 
 @pytest.mark.parametrize(
