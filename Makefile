@@ -17,9 +17,9 @@ KUBERNETES_MINORS := 1.37 1.35
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # The fast tests have one process more, because some of them wait.
 FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
-# Tests of real programs wait as much as they compute, so there are three of them at once for each of two processors.
+# Tests of real programs wait as much as they compute, so there are more of them at once than processors.
 # Fixtures of a file start once; the longest files come first, and the shortest fill the end.
-BESIDE := -n 6 --dist loadfile --no-loadscope-reorder
+BESIDE := -n 5 --dist loadfile --no-loadscope-reorder
 # The tests' times, for the table that ends `make test` (tools/steps.py).
 PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
 
@@ -118,7 +118,7 @@ verified: setup ## run the tests in which every incremental computation is compa
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
 test: ## run the tests of CI: all but the long matrices and soaks
-	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect types+lint,fast,verified,test-pushes+test-programs
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint+types+fast verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.
